@@ -433,7 +433,9 @@ def a_function_made_by_anybody_is_known_at_its_first_call(_context):
         one.ask("select newly()")
         assert other.ask("select word from secret") == []
         assert one.ask("select word from secret") == [["of a"]]
-        eventually(lambda: pinned(w) == 1, "its server is its own")
+        eventually(lambda: pinned(w) == 0, "what it has set goes along, and nothing keeps its server")
+        assert other.ask("select word from secret") == []
+        assert one.ask("select word from secret") == [["of a"]]
         maker.ask("drop function newly()")
     with start(pool_size=3, settings=["pool.catalogue_check_interval=0"]) as w, admin() as a:
         with Wire(w.target()) as one, Wire(w.target()) as other:

@@ -103,7 +103,9 @@ macro_rules! the_rest {
             WHERE o.oprname IN ('=', '<>', '<', '>', '<=', '>=', '~~', '!~~', '~~*', '!~~*', '~', '!~', '~*', '!~*') \
             OR o.oid IN (SELECT amopopr FROM pg_catalog.pg_amop))); \
          SELECT DISTINCT 'o', o.oprname, p.proname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_operator k \
-            ON k.oid IN (o.oid, o.oprcom, o.oprnegate) JOIN pg_catalog.pg_proc p ON p.oid = k.oprcode WHERE p.oid >= 16384; \
+            ON k.oid IN (o.oid, o.oprcom, o.oprnegate) JOIN pg_catalog.pg_proc p ON p.oid = k.oprcode WHERE p.oid >= 16384 \
+            UNION SELECT 'o', 'text||text', p.proname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode \
+            WHERE o.oid >= 16384 AND o.oprname = '||' AND o.oprleft = 25 AND o.oprright = 25; \
          SELECT 'g', p.proname, s FROM pg_catalog.pg_proc p, pg_catalog.unnest(p.proconfig) s WHERE p.oid >= 16384; \
          SELECT 'd', pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384 AND k.contypid <> 0; \
          SELECT 'e', p.proname FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid"

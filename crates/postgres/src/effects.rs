@@ -191,8 +191,10 @@ impl Effects {
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
-        // Only what user code may change: a temporary table runs none.
-        let ddl = class.ddl && !(alone && class.pins.contains(Pin::TemporaryTable) && class.proven);
+        // Only what user code may change: a temporary table runs none. A view over code that makes one is
+        // none.
+        let temporary = class.pins.contains(Pin::TemporaryTable) && !class.code.contains(Pin::TemporaryTable);
+        let ddl = class.ddl && !(alone && temporary && class.proven);
         let shareable = class.proven
             && class.only_reads()
             && pins.is_empty()
@@ -487,10 +489,17 @@ fn is_planned(verb: Verb) -> bool {
 
 /// Who is pinned for what it may free is asked behind it whether that is still so.
 fn may_free(class: &Class) -> bool {
-    let frees = matches!(class.verb, Verb::Drop | Verb::Close | Verb::Unlisten | Verb::Discard);
+    let frees =
+        matches!(class.verb, Verb::Drop | Verb::Close | Verb::Unlisten | Verb::Discard | Verb::Deallocate);
+    // It speaks of statements by name, and gives none.
+    let names = class.statement_names && class.verb != Verb::Prepare;
     // Functions free locks, and may take one in vain.
     let calls = matches!(class.verb, Verb::Select | Verb::Values | Verb::Call | Verb::Do | Verb::Execute);
-    frees || (calls && !class.only_reads()) || class.takes.intersects(Locks::ADVISORY) || class.statements > 1
+    frees
+        || names
+        || (calls && !class.only_reads())
+        || class.takes.intersects(Locks::ADVISORY)
+        || class.statements > 1
 }
 
 /// Not a known statement, alone, that sets nothing and calls nothing but what is known to be harmless.
@@ -605,7 +614,16 @@ impl Traces {
     /// This reason stands, and a server can be asked whether what it speaks of is still there.
     pub fn asks_for(&self, pin: Pin) -> bool {
         let only_advisory = || !self.locks.is_empty() && Locks::ADVISORY.contains(self.locks);
-        self.pins.contains(pin) && (pin != Pin::SessionLock || only_advisory())
+        // What else keeps the server may give names at any time.
+        let only_names = || {
+            self.names
+                && ![Pin::Code, Pin::Unrecognised, Pin::Prepared]
+                    .iter()
+                    .any(|&other| self.pins.contains(other))
+        };
+        self.pins.contains(pin)
+            && (pin != Pin::SessionLock || only_advisory())
+            && (pin != Pin::SqlPrepare || only_names())
     }
 
     /// The next request may ask what this one has drawn from a sequence; any other takes this reason away.

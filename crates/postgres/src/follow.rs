@@ -15,13 +15,13 @@
 
 use crate::back::Back;
 use crate::effects::{Effects, Outcome, Traces};
-use crate::front::Front;
+use crate::front::{Front, names_temporary};
 use crate::message::query::put_query;
 use crate::queue::{Internal, Owed};
 use crate::role::{AUTHORIZATION, NO_ROLE, ROLE, WHO, is_who};
 use crate::session_state::{Reported, Settings, follows, put_literal};
 use std::sync::Arc;
-use weir_sql::Clears;
+use weir_sql::{Clears, Touched};
 use weir_wire::limits::SETTINGS_ASKED;
 use weir_wire::{Boundary, Pin, Pins, Reader};
 
@@ -58,7 +58,7 @@ struct Asked {
 /// Reasons for which a server can be asked whether they still are, with what is true as long as they are.
 /// Every object in a schema depends on it (`pg_depend`; 2615 is the catalogue of schemas). At the end of a
 /// transaction no lock of it is left.
-const ASKED: [(Pin, &str); 4] = [
+const ASKED: [(Pin, &str); 5] = [
     (
         Pin::SessionLock,
         "EXISTS (SELECT FROM pg_catalog.pg_locks WHERE locktype OPERATOR(pg_catalog.=) 'advisory' \
@@ -71,11 +71,15 @@ const ASKED: [(Pin, &str); 4] = [
     ),
     (Pin::Cursor, "EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)"),
     (Pin::Listen, "EXISTS (SELECT FROM pg_catalog.pg_listening_channels())"),
+    (Pin::SqlPrepare, "EXISTS (SELECT FROM pg_catalog.pg_prepared_statements WHERE from_sql)"),
 ];
 
 /// The names of what the session has set.
 const OF_THE_SESSION: &str = "(SELECT pg_catalog.string_agg(pg_catalog.lower(name), ',') FROM pg_catalog.pg_settings \
                               WHERE source OPERATOR(pg_catalog.=) 'session')";
+
+/// Where names are looked for.
+const PATH: &str = "search_path";
 
 /// What SET SESSION CHARACTERISTICS sets.
 const CHARACTERISTICS: [&str; 3] =
@@ -134,8 +138,9 @@ fn is_rounded(value: &[u8]) -> bool {
         && significant >= 6
 }
 
+/// Code, or the end of a transaction, may have freed something. Names that were prepared outlive it.
 fn is_askable(traces: &Traces) -> bool {
-    ASKED.iter().any(|(pin, _)| traces.asks_for(*pin))
+    ASKED.iter().any(|(pin, _)| *pin != Pin::SqlPrepare && traces.asks_for(*pin))
 }
 
 impl Effects {
@@ -166,7 +171,8 @@ impl Back {
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         let mut names: Vec<&str> = Vec::new();
-        let mut in_vain = (effects.role && !effects.names_who()) || effects.seeds || effects.temporary_path;
+        let mut in_vain =
+            (effects.role && !effects.names_who()) || effects.seeds || effects.sets_an_unknown_path();
         let (mut pins, mut by_code) = (false, false);
         if effects.sets_by_another() {
             front.rare.get_or_insert_default().sets_as_another = true;
@@ -217,7 +223,8 @@ impl Back {
             self.traces.pin(Pin::Setting);
             front.traces.pin(Pin::Setting);
         }
-        let frees = effects.may_free && is_askable(&self.traces);
+        let names_may_end = effects.executes.is_none() && self.traces.asks_for(Pin::SqlPrepare);
+        let frees = effects.may_free && (names_may_end || is_askable(&self.traces));
         if !in_vain && !frees && names.is_empty() {
             return;
         }
@@ -273,9 +280,15 @@ impl Back {
         if !may_ask || questions.asked.is_some() {
             return;
         }
-        let others =
-            pins.iter().any(|pin| pin != Pin::Setting && !ASKED.iter().any(|(asked, _)| *asked == pin));
-        let settings = !questions.in_vain && !questions.names.is_empty() && !others && !with_path;
+        // What was drawn last keeps the server for a moment only.
+        let passes = |pin: Pin| {
+            matches!(pin, Pin::Setting | Pin::LastResult) || ASKED.iter().any(|(asked, _)| *asked == pin)
+        };
+        let others = pins.iter().any(|pin| !passes(pin));
+        let settings = !questions.in_vain && !questions.names.is_empty() && !others;
+        if settings && with_path {
+            questions.ask_path();
+        }
         let mut rest = Pins::NONE;
         if std::mem::take(&mut questions.freed) {
             ASKED.iter().filter(|(pin, _)| self.traces.asks_for(*pin)).for_each(|(pin, _)| rest.insert(*pin));
@@ -362,6 +375,10 @@ impl Back {
                 for (pin, _) in
                     asked.iter().zip(is_there).filter(|(_, is_there)| is_there.as_deref() == Some(b"f"))
                 {
+                    if *pin == Pin::SqlPrepare {
+                        questions.freed |= !self.no_name_is_left(front);
+                        continue;
+                    }
                     front.traces.unpin(*pin);
                     self.traces.unpin(*pin);
                 }
@@ -405,6 +422,10 @@ impl Back {
                 continue;
             }
             match value.as_deref().filter(|_| has(name)) {
+                // With it, every new table is a temporary one.
+                Some(value) if name.as_ref() == PATH && self.temporary_path && names_temporary(value) => {
+                    return None;
+                }
                 Some(value) if is_whole(name, value) => {
                     settings = settings.with(name, value).ok()?;
                     applied = applied.with(name, value).ok()?;
@@ -426,6 +447,8 @@ impl Back {
         if all {
             front.traces.unpin(Pin::Setting);
             self.traces.unpin(Pin::Setting);
+            // What is sent behind the question may have set it again.
+            self.temporary_path &= self.queue.len() > 1;
         }
         Some(())
     }
@@ -483,6 +506,13 @@ fn who(
 }
 
 impl Effects {
+    /// It may put `pg_temp` into the search path, and the server cannot be asked whether that is all that it
+    /// has set.
+    fn sets_an_unknown_path(&self) -> bool {
+        let is_named = |touched: &Touched| !touched.sets.is_any() && touched.gives.contains(PATH);
+        self.temporary_path && !self.touched.as_deref().is_some_and(is_named)
+    }
+
     /// What it sets may be set by another user than the one that logged in.
     fn sets_by_another(&self) -> bool {
         self.role
@@ -501,6 +531,14 @@ impl Questions {
             self.names.retain(|name| !goes(name));
         }
         had && self.names.is_empty() && !self.in_vain
+    }
+
+    /// `pg_temp` may have come into the search path, for the transaction or for longer: what it is now.
+    fn ask_path(&mut self) {
+        if !self.names.iter().any(|name| **name == *PATH) {
+            self.names.push(PATH.into());
+            self.doubtful = true;
+        }
     }
 
     fn add(&mut self, name: &str, followed: &impl Fn(&str) -> bool) {

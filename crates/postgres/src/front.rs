@@ -454,7 +454,7 @@ fn encoding_of(name: &[u8]) -> Encoding {
 }
 
 /// A search path that may have `pg_temp` in it.
-fn names_temporary(path: &[u8]) -> bool {
+pub(crate) fn names_temporary(path: &[u8]) -> bool {
     path.windows(7).any(|word| word.eq_ignore_ascii_case(b"pg_temp"))
 }
 

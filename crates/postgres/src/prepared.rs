@@ -268,6 +268,11 @@ impl Statement {
         self.key
     }
 
+    /// It can be prepared for its client elsewhere: not one of which only its own server has a copy.
+    pub fn is_anybodys(&self) -> bool {
+        self.key != [0; 16]
+    }
+
     /// Text and types.
     pub fn content(&self) -> &[u8] {
         &self.content

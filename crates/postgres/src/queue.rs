@@ -437,6 +437,22 @@ impl Queue {
         self.entries.iter().skip(1).any(|entry| entry.owner != INTERNAL)
     }
 
+    /// The name under which a client had this statement, if it has closed that since.
+    pub fn closed_name_of(&self, statement: &Arc<Statement>) -> Option<&[u8]> {
+        self.owed.iter().find_map(|owed| {
+            let (Owed::KnownClose { undo: Some(undo) }
+            | Owed::Query { undo: Some(undo), .. }
+            | Owed::Execute { undo: Some(undo), .. }) = owed
+            else {
+                return None;
+            };
+            match &**undo {
+                Undo::Unnamed { name, statement: closed } if Arc::ptr_eq(closed, statement) => Some(&**name),
+                _ => None,
+            }
+        })
+    }
+
     /// Nothing is waited for any more.
     pub fn clear(&mut self) {
         self.entries.clear();

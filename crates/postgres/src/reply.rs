@@ -92,14 +92,8 @@ impl Back {
                 }
                 self.hidden_row_too_long(what);
             }
-            let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
-            if says_shape || is_gathered(header.tag) {
-                if header.total > SERVER_GATHER_BYTES {
-                    return Err(Fault::new(FaultKind::ServerTooLarge, name_of(&header.tag)));
-                }
-                if rest.len() < header.total {
-                    break;
-                }
+            if self.is_awaited(header, rest)? {
+                break;
             }
             let mut way = self.way(front.is_some());
             if header.tag == ServerTag::NotificationResponse && self.head_listens(front.is_some()) {
@@ -117,6 +111,17 @@ impl Back {
             if stands_alone(header.tag) {
                 return self.alone(front, header, message, to_client);
             }
+            if header.tag == ServerTag::NoticeResponse && message.len() == header.total && way == Way::Forward
+            {
+                let mut fresh = Vec::new();
+                if self.notice_with_names(front.as_deref(), message, &mut fresh) {
+                    if run > 0 {
+                        break;
+                    }
+                    to_client.extend_from_slice(&fresh);
+                    return Ok(Step::Consumed(header.total));
+                }
+            }
             run_way = self.pass(front.as_deref_mut(), header, message, way, to_server, to_client)?;
             run += message.len();
             if message.len() < header.total {
@@ -130,6 +135,22 @@ impl Back {
             (run, Way::Forward) => Step::Forward(run),
             (run, Way::Hide) => Step::Consumed(run),
         })
+    }
+
+    /// The message must be there whole before anything of it is dealt with, and is not yet.
+    #[inline]
+    fn is_awaited(&self, header: Header<ServerTag>, rest: &[u8]) -> Result<bool, Fault> {
+        let says_shape = is_shape(header.tag) && matches!(self.queue.next(), Some(Owed::Shape { .. }));
+        if !says_shape && !is_gathered(header.tag) {
+            return Ok(false);
+        }
+        if header.total <= SERVER_GATHER_BYTES {
+            return Ok(rest.len() < header.total);
+        }
+        if header.tag == ServerTag::NoticeResponse {
+            return Ok(false);
+        }
+        Err(Fault::new(FaultKind::ServerTooLarge, name_of(&header.tag)))
     }
 
     fn continue_message(&mut self, input: &[u8]) -> Step {
@@ -470,10 +491,10 @@ fn unnamed_is_answered(undo: Option<Box<Undo>>, front: Option<&mut Front>) {
     }
 }
 
-/// A message that must be there whole before anything of it is dealt with.
+/// A message that must be there whole before anything of it is dealt with; a notice only if it is short.
 #[inline]
 fn is_gathered(tag: ServerTag) -> bool {
-    tag == ServerTag::ReadyForQuery || stands_alone(tag)
+    matches!(tag, ServerTag::ReadyForQuery | ServerTag::NoticeResponse) || stands_alone(tag)
 }
 
 /// A message that may say what a statement is like.

@@ -124,6 +124,9 @@ pub const CODE_FACTS: usize = 8_192;
 /// Bytes of a string that code runs; a longer one counts as unknown.
 pub const DYNAMIC_SQL_BYTES: usize = 65_536;
 
+/// How often one piece of code runs the string of a variable; beyond that they count as unknown.
+pub const STRINGS_RUN: usize = 64;
+
 /// Words that are noted of one piece of code.
 pub const CODE_NAMES: usize = 8_192;
 

@@ -5,8 +5,8 @@
 //! Must not know: which texts need it (`effects.rs`).
 //!
 //! Invariants: no statement of another client is prepared there, and none under a name of Weir's; the client
-//! keeps the server until all its names are gone (DISCARD ALL, a lone DEALLOCATE ALL) or until it
-//! disconnects; then the server is reset.
+//! keeps the server until all its names are gone (DISCARD ALL, a lone DEALLOCATE ALL), until the server says
+//! that none of them comes from SQL, or until it disconnects; then the server is reset.
 
 use crate::back::Back;
 use crate::effects::Effects;
@@ -57,6 +57,23 @@ impl Back {
             self.traces.forget_names();
             front.traces.forget_names();
         }
+    }
+
+    /// The server has no statement any more that SQL has prepared, by its own word: those of the protocol can
+    /// go with their client again. False: not now, because what is sent behind the question may give a name.
+    pub(crate) fn no_name_is_left(&mut self, front: &mut Front) -> bool {
+        if self.queue.len() > 1 {
+            return false;
+        }
+        let names = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
+        // One that was prepared here under its own name was read under settings that nobody knows.
+        if names.iter().all(|(_, statement)| statement.is_anybodys()) {
+            self.own_names = None;
+            self.traces.forget_names();
+            front.traces.forget_names();
+            self.prepared.leftovers.extend(names.into_iter().map(|(name, _)| name));
+        }
+        true
     }
 
     /// Names that the server has skipped, because they came behind an error that nobody knew of yet, are

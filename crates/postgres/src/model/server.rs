@@ -351,9 +351,15 @@ impl Server {
                 self.listens = false;
                 done("DISCARD ALL")
             }
-            _ if text.starts_with("SELECT EXISTS (") && text.contains("pg_listening_channels") => {
-                let there: &[u8] = if self.listens { b"t" } else { b"f" };
-                Ok([s::row_description(), s::row(there), s::complete("SELECT 1")].concat())
+            _ if text.starts_with("SELECT EXISTS (") => {
+                // Nothing is prepared by SQL here.
+                let is_there = |what: &str| self.listens && what.contains("pg_listening_channels");
+                let values: Vec<&[u8]> = text
+                    .split("EXISTS (")
+                    .skip(1)
+                    .map(|what| if is_there(what) { &b"t"[..] } else { b"f" })
+                    .collect();
+                Ok([s::row_description(), s::row_of(&values), s::complete("SELECT 1")].concat())
             }
             ["listen", _] => {
                 self.listens = true;

@@ -110,6 +110,14 @@ impl ClientPrepared {
         self.named.iter().find(|(_, s)| s.key == *key).map(|(name, _)| &**name)
     }
 
+    /// The client's name for this very statement; with `same_text`, for any of its text.
+    pub fn name_of_statement(&self, statement: &Arc<Statement>, same_text: bool) -> Option<&[u8]> {
+        let fits = |have: &Arc<Statement>| {
+            Arc::ptr_eq(have, statement) || (same_text && have.content == statement.content)
+        };
+        self.named.iter().find(|(_, have)| fits(have)).map(|(name, _)| &**name)
+    }
+
     /// A portal was bound.
     pub fn bind_portal(&mut self, portal: &[u8], effects: Option<Arc<Effects>>) {
         if portal.is_empty() {

@@ -1,4 +1,5 @@
-//! Messages that are handled singly: ErrorResponse, ParameterStatus and NotificationResponse. They are read
+//! Messages that are handled singly: ErrorResponse, ParameterStatus and NotificationResponse, and a
+//! NoticeResponse that names a statement. They are read
 //! when complete, may change Weir's state, and may be rewritten.
 //!
 //! Invariant: no name that Weir made up reaches a client.
@@ -265,7 +266,7 @@ impl Back {
                 if way == Way::Forward && !contains_server_name(body) {
                     return Step::Forward(message.len());
                 }
-                self.put_with_client_names(to_client, body, taken_name.as_deref(), front);
+                self.put_with_client_names(to_client, b'E', body, taken_name.as_deref(), front);
                 Step::Consumed(message.len())
             }
             _ => Step::Consumed(message.len()),
@@ -283,7 +284,7 @@ impl Back {
         // At once, and what came last first: the error may speak of a name that a skipped Close has taken
         // away.
         self.skip(front.as_deref_mut());
-        let mut taken_name = None;
+        let mut taken_name = front.as_deref().and_then(|front| self.name_for_client(&owed, body, front));
         if let Owed::Execute { effects: Some(effects), .. } = &owed
             && let Some(entry) = self.queue.head_mut()
         {
@@ -300,7 +301,9 @@ impl Back {
             own.missed |= is_of_failed_transaction(body);
         }
         if let Owed::Parse { taken, statement, hidden, .. } = &owed {
-            taken_name.clone_from(taken);
+            if taken.is_some() {
+                taken_name.clone_from(taken);
+            }
             match (statement, front.as_deref_mut()) {
                 (None, _) if owed.names_anew() => {}
                 (None, _) => self.unnamed = None,
@@ -326,13 +329,54 @@ impl Back {
         entry.items > if *last { 1 } else { 2 } && !held
     }
 
-    /// Appends an ErrorResponse in which Weir's names of statements are the client's again.
-    fn put_with_client_names(&self, out: &mut Vec<u8>, body: &[u8], known: Option<&[u8]>, front: &Front) {
+    /// The client's name for the statement that a message is about which names one of Weir's: the client may
+    /// have the same text under several.
+    fn name_for_client(&self, owed: &Owed, body: &[u8], front: &Front) -> Option<Box<[u8]>> {
+        let (Owed::Bind { statement: Some(statement) }
+        | Owed::Describe { statement: Some(statement), .. }
+        | Owed::Parse { statement: Some((statement, _)), .. }) = owed
+        else {
+            return None;
+        };
+        if !contains_server_name(body) {
+            return None;
+        }
+        let prepared = front.prepared.as_deref()?;
+        let this = prepared.name_of_statement(statement, false);
+        let closed = || self.queue.closed_name_of(statement);
+        // Under other settings it is another statement by now.
+        this.or_else(closed).or_else(|| prepared.name_of_statement(statement, true)).map(Box::from)
+    }
+
+    /// A notice that names a statement of Weir's (`log_statement`, `client_min_messages`) and is for the
+    /// client: it gets it with its own name.
+    pub(super) fn notice_with_names(
+        &self,
+        front: Option<&Front>,
+        message: &[u8],
+        to_client: &mut Vec<u8>,
+    ) -> bool {
+        let body = body(message);
+        let Some(front) = front.filter(|_| contains_server_name(body)) else { return false };
+        let known = self.queue.next().and_then(|owed| self.name_for_client(owed, body, front));
+        self.put_with_client_names(to_client, b'N', body, known.as_deref(), front);
+        true
+    }
+
+    /// Appends an error or a notice in which Weir's names of statements are the client's again.
+    fn put_with_client_names(
+        &self,
+        out: &mut Vec<u8>,
+        tag: u8,
+        body: &[u8],
+        known: Option<&[u8]>,
+        front: &Front,
+    ) {
         let client_name = |name: &[u8]| {
             let key = self.prepared.key_of_name(name)?;
             front.prepared.as_deref()?.name_of(&key)
         };
-        put(out, b'E', |out| {
+        put(out, tag, |out| {
             for (field, text) in fields(body) {
                 out.push(field);
                 let mut fresh = Vec::new();

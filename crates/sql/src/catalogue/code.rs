@@ -10,6 +10,7 @@
 use super::build::Language;
 use super::dynamic::Dynamic;
 use super::made::Made;
+use super::strings::Strings;
 use super::{Doings, NameKey};
 use crate::Dialect;
 use crate::class::{Clears, Touched, Uses, Verb};
@@ -49,7 +50,7 @@ pub(super) struct Facts {
 
 impl Facts {
     /// It does all of this as well.
-    fn add(&mut self, other: Facts) {
+    pub(super) fn add(&mut self, other: Facts) {
         self.own.add(other.own);
         self.names.extend(other.names);
         self.calls.extend(other.calls);
@@ -105,6 +106,7 @@ struct Reader<'a> {
     code: Code,
     dialect: Dialect,
     text: &'a [u8],
+    strings: Strings,
 }
 
 impl Code {
@@ -132,7 +134,7 @@ impl Code {
             dynamic: None,
             ran: Facts::default(),
         };
-        let mut reader = Reader { code, dialect, text };
+        let mut reader = Reader { code, dialect, text, strings: Strings::default() };
         lexer.feed(text, &mut reader);
         lexer.finish(&mut reader);
         let mut code = reader.code;
@@ -374,7 +376,11 @@ impl Sink for Reader<'_> {
         }
         let is_whole = code.dynamic.as_mut().is_some_and(|dynamic| dynamic.token(&token, self.text));
         if is_whole {
-            let facts = code.dynamic.take().and_then(|dynamic| dynamic.facts(self.dialect));
+            let strings = &mut self.strings;
+            let facts = code.dynamic.take().and_then(|dynamic| match dynamic.variable() {
+                Some(name) => strings.facts(self.dialect, self.text, name),
+                None => dynamic.facts(self.dialect),
+            });
             match facts {
                 Some(facts) => code.ran.add(facts),
                 None => code.unknown(),

@@ -28,6 +28,9 @@ const ANY_VALUE: &[u8] = b"$987654";
 const QUOTING: [(&[u8], &[u8]); 3] =
     [(b"quote_ident", ANY_NAME), (b"quote_literal", ANY_VALUE), (b"quote_nullable", ANY_VALUE)];
 
+/// Stands for the operator `||` of two texts, as the catalogue names it.
+pub(super) const TEXTS_JOINED: &[u8] = b"text||text";
+
 /// Statements that may have names and values put into them.
 const VERBS: [&[u8]; 11] = [
     b"select",
@@ -106,8 +109,16 @@ pub(super) struct Dynamic {
     text: Vec<u8>,
     next: Next,
     unknown: bool,
+    /// The variable that holds it, if it is nothing but that.
+    variable: Option<Vec<u8>>,
     /// What is quoted, while nothing but a literal stands there.
     quoted: Option<Vec<u8>>,
+    /// All of it so far are literals, of which no operator knows the type.
+    is_untyped: bool,
+    /// The last operand is one.
+    is_literal: bool,
+    /// A `||` stands in front of the next operand.
+    is_joined: bool,
     /// Functions and the operator that made it, which must be PostgreSQL's own.
     trusted: Vec<NameKey>,
 }
@@ -115,7 +126,33 @@ pub(super) struct Dynamic {
 impl Dynamic {
     /// Behind the word EXECUTE.
     pub(super) fn new() -> Dynamic {
-        Dynamic { text: Vec::new(), next: Next::Operand, unknown: false, quoted: None, trusted: Vec::new() }
+        Dynamic {
+            text: Vec::new(),
+            next: Next::Operand,
+            unknown: false,
+            variable: None,
+            quoted: None,
+            is_untyped: true,
+            is_literal: false,
+            is_joined: false,
+            trusted: Vec::new(),
+        }
+    }
+
+    /// What running the value of this expression does; `None` if nobody knows.
+    pub(super) fn of(dialect: Dialect, code: &[u8]) -> Option<Facts> {
+        let mut whole = Expression { dynamic: Dynamic::new(), code, ended: false };
+        let mut lexer = Lexer::new(dialect);
+        lexer.feed(code, &mut whole);
+        lexer.finish(&mut whole);
+        let Expression { mut dynamic, ended, .. } = whole;
+        dynamic.unknown |= ended || dynamic.variable.is_some();
+        dynamic.facts(dialect)
+    }
+
+    /// It is the value of this variable.
+    pub(super) fn variable(&self) -> Option<&[u8]> {
+        self.variable.as_deref().filter(|_| !self.unknown)
     }
 
     /// A token of the expression; `code` is what it stands in. True: the expression is over.
@@ -142,12 +179,26 @@ impl Dynamic {
         match self.next {
             Next::Operand if token.kind == Kind::Str => {
                 self.text.extend_from_slice(&literal(token, code)?);
+                self.is_literal = true;
+                self.join();
                 Some(Next::Joint)
             }
-            Next::Operand => self.call(token).map(|of| Next::Call { of }),
+            Next::Operand => match self.call(token) {
+                Some(of) => {
+                    self.is_literal = false;
+                    self.join();
+                    Some(Next::Call { of })
+                }
+                None if self.may_be_variable(token) => {
+                    self.variable = Some(token.text.to_vec());
+                    Some(Next::Joint)
+                }
+                None => None,
+            },
+            Next::Joint if self.variable.is_some() => None,
             Next::Joint => is_bar(token).then_some(Next::Bar),
             Next::Bar => {
-                self.trust(NameKey::of_operator(b"||"));
+                self.is_joined = true;
                 is_bar(token).then_some(Next::Operand)
             }
             Next::Call { of } if token.kind == Kind::Open => Some(match of {
@@ -170,6 +221,21 @@ impl Dynamic {
                 Some(self.argument(token.kind, depth, stands_for))
             }
         }
+    }
+
+    fn may_be_variable(&self, token: &Token<'_>) -> bool {
+        token.kind == Kind::Word && !token.is_cut() && !self.is_joined
+    }
+
+    /// An operand stands behind what there is: which operator joins them. Where one of the two is a text, the
+    /// other is read as one, too, and only an operator of two texts can be meant (PostgreSQL documentation,
+    /// 10.2).
+    fn join(&mut self) {
+        let is_untyped = self.is_untyped && self.is_literal;
+        if std::mem::take(&mut self.is_joined) {
+            self.trust(NameKey::of_operator(if is_untyped { b"||" } else { TEXTS_JOINED }));
+        }
+        self.is_untyped = is_untyped;
     }
 
     fn call(&mut self, token: &Token<'_>) -> Option<Call> {
@@ -249,6 +315,19 @@ impl Dynamic {
         facts.any_relation = check.any_relation;
         facts.any_name = check.any_name;
         Some(facts)
+    }
+}
+
+/// An expression by itself.
+struct Expression<'a> {
+    dynamic: Dynamic,
+    code: &'a [u8],
+    ended: bool,
+}
+
+impl Sink for Expression<'_> {
+    fn token(&mut self, token: Token<'_>) {
+        self.ended |= self.dynamic.token(&token, self.code);
     }
 }
 

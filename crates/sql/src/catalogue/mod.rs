@@ -18,6 +18,7 @@ mod code;
 mod dynamic;
 mod knowledge;
 mod made;
+mod strings;
 
 pub(crate) use block::Block;
 pub use build::{Builder, Function, Language, On, Volatility};

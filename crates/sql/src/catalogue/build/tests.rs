@@ -461,8 +461,16 @@ fn a_string_that_code_runs_leaves_what_it_says() {
     // Somebody's own function or operator makes another string of it.
     let function: fn(&mut Builder) = |b| b.function(plpgsql("format", "begin return 'x'; end"));
     assert!(pins(function, "execute format('select %L', x)").contains(Pin::Code));
-    let operator: fn(&mut Builder) = |b| b.operator(b"||", b"lower");
+    let operator: fn(&mut Builder) = |b| b.operator(b"text||text", b"lower");
     assert!(pins(operator, "execute 'select ' || quote_literal(x)").contains(Pin::Code));
+    // One of other types is not meant where one side is a text. Of two literals nobody knows.
+    let of_others: fn(&mut Builder) = |b| {
+        b.function(plpgsql("hs_concat", "begin return 1; end"));
+        b.operator(b"||", b"hs_concat");
+    };
+    assert!(pins(of_others, "execute 'select ' || quote_literal(x) || ' limit ' || '1'").is_empty());
+    assert!(pins(of_others, "execute format('select %L', x) || ' limit 1'").is_empty());
+    assert!(pins(of_others, "execute 'select ' || '1 limit ' || quote_literal(x)").contains(Pin::Code));
 }
 
 #[test]
