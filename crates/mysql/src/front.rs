@@ -299,6 +299,8 @@ pub struct Front {
     pub(crate) one_shot: bool,
     /// The warnings of the last statement are on its server only.
     last_result: bool,
+    /// Code of users may have raised them.
+    raised: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
     /// Warnings and errors of the last statement, as MySQL counts them in the OK of commands; `None` when
@@ -490,6 +492,7 @@ impl Front {
             held: None,
             one_shot: false,
             last_result: false,
+            raised: false,
             warnings: None,
             conditions: Some(0),
             asks_insert_id: false,
@@ -595,7 +598,8 @@ impl Front {
     /// The same but for settings that the server can be asked for.
     pub(crate) fn lasting_pins(&self) -> Pins {
         let mut pins = self.pins;
-        if self.one_shot {
+        // What is told of a transaction that has begun is about that.
+        if self.one_shot && !self.is_in_transaction() {
             pins.insert(Pin::Setting);
         }
         if self.last_result || self.parting {
@@ -684,6 +688,11 @@ impl Front {
         if class.uses.intersects(Uses::FOUND_ROWS | Uses::CALC_FOUND_ROWS) {
             self.asks_found_rows = true;
         }
+    }
+
+    /// It is in a transaction, or pinned: nothing moves it to another server now.
+    pub(crate) fn stays_here(&self) -> bool {
+        self.is_in_transaction() || !weir_session::Front::pins(self).is_empty()
     }
 
     /// It is in a transaction.
