@@ -138,6 +138,8 @@ pub(crate) struct Traits {
     pub no_backslash_escapes: bool,
     /// Sessions begin with autocommit off.
     pub autocommit_off: bool,
+    /// Sessions begin with `session_track_schema` on.
+    pub tracks_schema: bool,
 }
 
 impl Traits {
@@ -147,6 +149,7 @@ impl Traits {
         ansi_quotes: false,
         no_backslash_escapes: false,
         autocommit_off: false,
+        tracks_schema: false,
     };
 
     /// The status flags of a session that has just begun.

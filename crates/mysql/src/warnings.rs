@@ -58,8 +58,8 @@ pub(crate) struct Warnings {
     collation: u16,
     /// The SQLSTATEs of errors among them, by their places, where a reply has said them.
     states: Vec<(usize, [u8; 5])>,
-    /// Whose numbers tell the SQLSTATE of those that no reply has said; `None` where code may have raised them
-    /// with another.
+    /// Whose numbers tell the SQLSTATE of those that no reply has said; `None` where code may have raised
+    /// them with another.
     numbered: Option<Flavour>,
     /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another
     /// character set.
