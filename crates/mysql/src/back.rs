@@ -102,6 +102,8 @@ pub struct Back {
     pub(crate) autocommit_off: bool,
     /// Sessions begin with what init_connect says, which no reset runs again.
     pub(crate) begins_otherwise: bool,
+    /// Sessions begin with `session_track_schema` on.
+    tracks_schema: bool,
 }
 
 impl Back {
@@ -131,6 +133,7 @@ impl Back {
                 base: facts.base,
             },
             begins_otherwise: facts.begins_otherwise,
+            tracks_schema: facts.tracks_schema,
             statements: ServerStatements::new(max_prepared_statements),
             capabilities: facts.capabilities,
             status: facts.status,
@@ -190,6 +193,7 @@ impl Back {
             ansi_quotes,
             no_backslash_escapes,
             autocommit_off: self.autocommit_off,
+            tracks_schema: self.tracks_schema,
         }
     }
 
@@ -276,6 +280,7 @@ impl weir_session::Back for Back {
             queue: VecDeque::new(),
             session,
             begins_otherwise: false,
+            tracks_schema: self.tracks_schema,
             statements: ServerStatements::new(most_statements),
             capabilities: self.capabilities,
             status: self.traits().fresh_status(),

@@ -139,7 +139,7 @@ impl Back {
         }
         if let (Some(key), Some(shaped)) = (&missing, &mut shaped)
             && self.session.needs_new_login(shaped)
-            && (self.boundary() != Boundary::Idle || !front.pins().is_empty())
+            && (self.boundary() != Boundary::Idle || front.stays_here())
         {
             // Prepared before its client had a schema. A new login would end the transaction, and take away
             // what else is held here. What could be prepared without a schema names in full all that it uses,
@@ -158,7 +158,7 @@ impl Back {
                 self.send(entry, front, request, out);
                 return Ok(());
             }
-            if !front.pins().is_empty() {
+            if self.boundary() != Boundary::Idle || front.stays_here() {
                 if needs_no_schema(&front.request) {
                     entry.lost_schema = None;
                     entry.kept_out = true;

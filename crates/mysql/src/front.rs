@@ -138,6 +138,8 @@ pub(crate) struct Traits {
     pub no_backslash_escapes: bool,
     /// Sessions begin with autocommit off.
     pub autocommit_off: bool,
+    /// Sessions begin with `session_track_schema` on.
+    pub tracks_schema: bool,
 }
 
 impl Traits {
@@ -147,6 +149,7 @@ impl Traits {
         ansi_quotes: false,
         no_backslash_escapes: false,
         autocommit_off: false,
+        tracks_schema: false,
     };
 
     /// The status flags of a session that has just begun.
@@ -302,6 +305,8 @@ pub struct Front {
     pub(crate) one_shot: bool,
     /// The warnings of the last statement are on its server only.
     last_result: bool,
+    /// Code of users may have raised them.
+    raised: bool,
     /// The warnings of the last statement, which has left its server.
     warnings: Option<Box<Kept>>,
     /// Warnings and errors of the last statement, as MySQL counts them in the OK of commands; `None` when
@@ -494,6 +499,7 @@ impl Front {
             held: None,
             one_shot: false,
             last_result: false,
+            raised: false,
             warnings: None,
             conditions: Some(0),
             asks_insert_id: false,
@@ -600,7 +606,8 @@ impl Front {
     /// The same but for settings that the server can be asked for.
     pub(crate) fn lasting_pins(&self) -> Pins {
         let mut pins = self.pins;
-        if self.one_shot {
+        // What is told of a transaction that has begun is about that.
+        if self.one_shot && !self.is_in_transaction() {
             pins.insert(Pin::Setting);
         }
         if self.last_result || self.parting {
@@ -689,6 +696,11 @@ impl Front {
         if class.uses.intersects(Uses::FOUND_ROWS | Uses::CALC_FOUND_ROWS) {
             self.asks_found_rows = true;
         }
+    }
+
+    /// It is in a transaction, or pinned: nothing moves it to another server now.
+    pub(crate) fn stays_here(&self) -> bool {
+        self.is_in_transaction() || !weir_session::Front::pins(self).is_empty()
     }
 
     /// It is in a transaction.

@@ -335,7 +335,9 @@ impl Says {
                 says = says.with(Says::STATES, asks_for_states(text));
                 says = says.with(Says::ORIGINS, origins);
             }
-            says = says.with(Says::BEGINS_WITH_NONE, begins_with_none(text));
+            let is_none =
+                begins_with_none(text) || class.verb == Verb::Get && crate::warnings::asks_wrongly(head);
+            says = says.with(Says::BEGINS_WITH_NONE, is_none);
         }
         // To a server, a comment behind a statement is one more.
         if class.statements > 1 || !is_all_of(class, text) { says.of_several(text, flavour) } else { says }

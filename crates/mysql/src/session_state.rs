@@ -147,6 +147,14 @@ slots! {
     RoutineRecursionDepth Number "max_sp_recursion_depth" "max_sp_recursion_depth" false,
     TemporaryStorageEngine Text "default_tmp_storage_engine" "" true,
     QueryCacheType Text "" "query_cache_type" false,
+    LongQueryTime Number "long_query_time" "long_query_time" false,
+    RequirePrimaryKey Toggle "sql_require_primary_key" "" false,
+    ShowCreateVerbosity Toggle "show_create_table_verbosity" "" false,
+    SecondaryEngine Text "use_secondary_engine" "" false,
+    RangeMemory Number "range_optimizer_max_mem_size" "" false,
+    CheckConstraints Toggle "" "check_constraint_checks" false,
+    JoinCacheLevel Number "" "join_cache_level" false,
+    ConditionSelectivity Number "" "optimizer_use_condition_selectivity" false,
     TrackedVariables Text "session_track_system_variables" "session_track_system_variables" false,
 }
 
@@ -158,7 +166,13 @@ impl Slot {
     /// MySQL wants a privilege of whoever sets it, though it be to the value that it has
     /// (SESSION_VARIABLES_ADMIN; "System Variable Privileges").
     fn is_restricted(self) -> bool {
-        matches!(self, Slot::BulkInsertBufferSize | Slot::InnodbStrictMode | Slot::LowPriorityUpdates)
+        matches!(
+            self,
+            Slot::BulkInsertBufferSize
+                | Slot::InnodbStrictMode
+                | Slot::LowPriorityUpdates
+                | Slot::RequirePrimaryKey
+        )
     }
 
     /// It changes how texts are read.
@@ -606,11 +620,14 @@ pub(crate) fn setup_query() -> &'static str {
 const TRACKERS: [&str; 3] =
     ["session_track_schema", "session_track_state_change", "session_track_transaction_info"];
 
+/// The bit of a tracker that is none of Weir's.
+pub(crate) const OTHER_TRACKERS: u8 = 1 << TRACKERS.len();
+
 /// A tracker that a client sets, as a bit: one of Weir's, or another.
 pub(crate) fn tracker_bit(name: &str) -> u8 {
     match TRACKERS.iter().position(|tracker| *tracker == name) {
         Some(at) => 1 << at,
-        None if name.starts_with("session_track") => 1 << TRACKERS.len(),
+        None if name.starts_with("session_track") => OTHER_TRACKERS,
         None => 0,
     }
 }
@@ -626,7 +643,7 @@ pub(crate) fn client_trackers(own: u8) -> Option<String> {
 }
 
 /// Asks for the settings at login, in the order of [`Slot::BASED`], whether `init_connect` says something,
-/// and for the whole connection id.
+/// whether changes of the schema are told, and for the whole connection id.
 pub(crate) fn base_query(flavour: Flavour) -> String {
     let mut query = String::from("SELECT ");
     for slot in Slot::BASED {
@@ -640,7 +657,7 @@ pub(crate) fn base_query(flavour: Flavour) -> String {
         }
     }
     // The global sql_select_limit may be 0.
-    query.push_str("@@global.init_connect<>'',CONNECTION_ID() LIMIT 1");
+    query.push_str("@@global.init_connect<>'',@@session.session_track_schema,CONNECTION_ID() LIMIT 1");
     query
 }
 

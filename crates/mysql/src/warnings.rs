@@ -15,16 +15,17 @@
 
 mod columns;
 mod conditions;
+mod states;
 
 use self::columns::columns;
-pub(crate) use self::conditions::{diagnostics, misses_condition};
+pub(crate) use self::conditions::{asks_wrongly, diagnostics, misses_condition};
 use crate::frame;
 use crate::message::ok::{self, ErrPacket, OkPacket};
 use crate::message::{Capabilities, lenenc};
 use crate::queue::Reworded;
 use crate::says::Wanted;
 use crate::session_state::{Flavour, State};
-use weir_wire::limits::{WARNINGS_BYTES, WARNINGS_ROWS};
+use weir_wire::limits::{WARNINGS_BYTES, WARNINGS_ROWS, WARNINGS_WITH_ROOM};
 use weir_wire::{Reader, Short};
 
 /// What is known of the warnings of a client's last statement, when they are not on its server.
@@ -57,6 +58,9 @@ pub(crate) struct Warnings {
     collation: u16,
     /// The SQLSTATEs of errors among them, by their places, where a reply has said them.
     states: Vec<(usize, [u8; 5])>,
+    /// Whose numbers tell the SQLSTATE of those that no reply has said; `None` where code may have raised
+    /// them with another.
+    numbered: Option<Flavour>,
     /// A server would show it in other columns: it is an error of Weir's own, or was asked for in another
     /// character set.
     own: bool,
@@ -89,6 +93,7 @@ static NONE: Warnings = Warnings {
     wanted: None,
     collation: 0,
     states: Vec::new(),
+    numbered: None,
     own: false,
 };
 
@@ -189,10 +194,14 @@ impl Warnings {
         self.rows.truncate(WARNINGS_ROWS);
     }
 
-    /// Conditions that GET DIAGNOSTICS can add its own error to without max_error_count (64 on MariaDB) being
-    /// in the way.
+    /// GET DIAGNOSTICS can add its own error to them.
     pub(crate) fn have_room(&self) -> bool {
-        self.rows.len() < 64
+        self.rows.len() < WARNINGS_WITH_ROOM
+    }
+
+    /// A server has raised them itself: their numbers tell their SQLSTATEs.
+    pub(crate) fn are_of_server(&mut self, flavour: Flavour) {
+        self.numbered = Some(flavour);
     }
 
     /// What GET DIAGNOSTICS adds that asks for a condition which is not there.

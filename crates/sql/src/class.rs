@@ -157,6 +157,8 @@ bit_set! {
         CODE_SELECTS,
         /// MySQL: code that it runs has `CONNECTION_ID()`, which is the server's number there.
         CODE_CONNECTION_ID,
+        /// MySQL: it is SIGNAL or RESIGNAL, or code that it runs has one of these.
+        RAISES,
         /// A function of the database's own is called, of which the catalogue tells what it does.
         USER_FUNCTION,
         /// MySQL: a query has another one in parentheses.

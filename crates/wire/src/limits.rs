@@ -168,6 +168,9 @@ pub const WARNINGS_BYTES: usize = 64 * 1024;
 /// MySQL: rows that errors of commands can make of the list (max_error_count has 1,024 by default).
 pub const WARNINGS_ROWS: usize = 1_024;
 
+/// MySQL: with fewer conditions in the list max_error_count (64 on MariaDB) leaves room for one more.
+pub const WARNINGS_WITH_ROOM: usize = 64;
+
 /// MySQL: bytes of a request that is kept until it is answered; a longer one is not kept.
 pub const REQUEST_TEXT_BYTES: usize = 4 * 1024;
 

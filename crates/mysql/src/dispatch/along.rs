@@ -22,7 +22,7 @@ impl Back {
         let of = front.request.unsettles().or(of_variables)?;
         let along_on = front.rare.as_deref().map_or(0, |rare| rare.along_on);
         // What it has prepared since, it has prepared here.
-        (along_on != self.server_id() || front.pins().is_empty()).then_some(of)
+        (along_on != self.server_id() || !front.stays_here()).then_some(of)
     }
 
     /// Settings and variables that a request makes, and that tie its client to this server, may change what

@@ -11,7 +11,7 @@ use crate::prepared::{ClientStatements, Execute, Text, statement_id};
 use crate::reply::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
 use crate::says::{Says, Skipped};
-use crate::session_state::{Flavour, Slot, changes_in, tracker_bit};
+use crate::session_state::{Flavour, OTHER_TRACKERS, Slot, changes_in, tracker_bit};
 use crate::{error, frame, says};
 use std::sync::Arc;
 use weir_session::Front as _;
@@ -215,11 +215,11 @@ impl Front {
             return found;
         }
         let extra = Extra {
-            changes: changes_in(&class, text, &self.state),
+            changes: changes_in(&class, text, &self.state, self.traits.tracks_schema),
             text: rewrite::text(&class, text, &self.answers(), true).filter(|_| !refuses_whole),
             ..Extra::default()
         };
-        self.note_trackers(&class, text);
+        self.note_trackers(&class, text, extra.changes.is_some());
         self.note_uses(&class);
         self.request.changes_others = changes_others(&class, text);
         self.request.act = self.act_of(&class, text).boxed();
@@ -248,17 +248,22 @@ impl Front {
         class.statements > 1 && !self.state.multi_statements && !unsure
     }
 
-    /// What a text has to do with the session's trackers and counters.
-    fn note_trackers(&mut self, class: &Class, text: &[u8]) {
+    /// What a text has to do with the session's trackers and counters. `follows`: all that it sets moves with
+    /// its client.
+    fn note_trackers(&mut self, class: &Class, text: &[u8], follows: bool) {
         // Its own trackers are shown to it from now on.
         if class.uses.contains(Uses::TRACKERS) && class.pins.contains(Pin::Setting) {
             let sets = class.set().into_iter().chain(class.heads());
-            sets.flat_map(|set| &set.assignments).for_each(|one| self.own_trackers |= tracker_bit(&one.name));
-            if class.statements > 1 {
-                self.own_trackers |= trackers_set_in(text);
-            }
+            let bits =
+                sets.flat_map(|set| &set.assignments).fold(0, |bits, one| bits | tracker_bit(&one.name));
+            let bits = if class.statements > 1 { bits | trackers_set_in(text) } else { bits };
+            // One of Weir's is set to what it was.
+            self.own_trackers |= if follows { bits & OTHER_TRACKERS } else { bits };
         }
-        self.request.asks_session = AsksSession::of(class, text);
+        // That alone is no question about them.
+        let only_sets = follows && class.statements == 1 && sets_all_it_names(class, text);
+        self.request.asks_session =
+            if only_sets { AsksSession::Nothing } else { AsksSession::of(class, text) };
         if class.uses.contains(Uses::SQL_PREPARE) {
             let prepared = self.rare.as_deref().is_some_and(|rare| rare.prepares_trackers);
             if prepared || names_trackers(text) {
@@ -551,7 +556,9 @@ impl Front {
                     return Ok(Found::Incomplete);
                 };
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
-                if let Some(changes) = changes_in(&self.request.class, &statement.text.text, &self.state) {
+                let on = self.traits.tracks_schema;
+                if let Some(changes) = changes_in(&self.request.class, &statement.text.text, &self.state, on)
+                {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
                 }
                 // A cursor belongs to its server, and so do warnings.
@@ -560,7 +567,7 @@ impl Front {
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
                 self.request.shows = says::shows(&self.request.class, &statement.text.text, flavour);
                 let text = statement.text.clone();
-                self.request.act = self.act_of(&self.request.class, &text.text).boxed();
+                self.request.act = self.act_of_execution(&text.text, number, payload, &execute).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
                 if let Skipped::Parameter { behind } = self.request.skipped {
                     let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
@@ -580,7 +587,8 @@ impl Front {
                     || self.request.class.verb == Verb::Show)
                     .then(|| self.request.class.clone());
                 if let Some(class) = class {
-                    self.note_trackers(&class, &text.text);
+                    let follows = self.request.extra.as_deref().is_some_and(|extra| extra.changes.is_some());
+                    self.note_trackers(&class, &text.text, follows);
                 }
                 self.request.leaves = self.leaves(&self.request.class, &text.text);
                 self.request.says = Says::of(&self.request.class, &text.text, flavour);
@@ -686,6 +694,17 @@ pub(super) fn query_of(text: &[u8]) -> Vec<u8> {
         out.extend_from_slice(text);
     });
     out
+}
+
+/// The trackers that this SET names, and tables of variables, are all on the left of its assignments.
+fn sets_all_it_names(class: &Class, text: &[u8]) -> bool {
+    let count = |text: &[u8], word: &[u8]| {
+        text.windows(word.len()).filter(|window| window.eq_ignore_ascii_case(word)).count()
+    };
+    let targets = class.set().map_or(&[][..], |set| &set.assignments);
+    [&b"session_track"[..], b"variables"].iter().all(|word| {
+        count(text, word) == targets.iter().map(|one| count(one.name.as_bytes(), word)).sum::<usize>()
+    })
 }
 
 /// A text that SQL prepares may ask for trackers.

@@ -12,6 +12,9 @@ use weir_wire::{Pin, Pins};
 /// ER_PARSE_ERROR: nothing of the text ran.
 const PARSE_ERROR: u16 = 1064;
 
+/// ER_UNKNOWN_SYSTEM_VARIABLE.
+const NO_SUCH_VARIABLE: u16 = 1193;
+
 /// ER_UNKNOWN_STMT_HANDLER.
 const NO_SUCH_STATEMENT: u16 = 1243;
 
@@ -54,13 +57,8 @@ impl Front {
         }
         // A change that the SETs at the head make is not among those that are asked about here.
         let mut explained = !runs_known && !class.pins_behind().is_empty() || explains_change(class);
-        // Of a text that failed at last the first statement ran, if anything did.
-        let all_ran = !outcome.failed || class.heads().len() == 1;
-        if outcome.any_ok
-            && all_ran
-            && let Some(changes) = changes
-            && self.follow(changes)
-        {
+        let follows = changes.is_some_and(|changes| self.follow_set(changes, class, outcome));
+        if follows {
             remove_setting(&mut pins, class);
         }
         if class.verb == weir_sql::Verb::Use && class.statements > 1 && !self.traits.trackers {
@@ -107,7 +105,11 @@ impl Front {
         if outcome.any_ok {
             self.pins.union(pins);
         } else {
-            self.pins.union(left_by_failure(class, pins, outcome));
+            let mut left = left_by_failure(class, pins, outcome);
+            if follows {
+                left.remove(Pin::Setting);
+            }
+            self.pins.union(left);
         }
         // What routines and triggers did stays when the statement that ran them fails.
         self.pins.union(code);
@@ -130,6 +132,22 @@ impl Front {
         let act = request.act.take().map_or(Act::Other, |act| *act);
         self.finish_locks(&request.class, act, outcome);
         self.finish_last(&request, outcome, server)
+    }
+
+    /// The same of a text, whether it ran to its end or failed.
+    fn follow_set(&mut self, changes: Changes, class: &Class, outcome: &Outcome) -> bool {
+        // Of a text that failed at last the first statement ran, if anything did.
+        let all_ran = !outcome.failed || class.heads().len() == 1;
+        if outcome.any_ok {
+            return all_ran && self.follow(changes);
+        }
+        // It has set what stands in front of what is refused.
+        let has_begun = class.statements == 1 && outcome.failed && outcome.error != PARSE_ERROR;
+        let several = changes.slots().nth(1).is_some();
+        match changes.all_asked().filter(|_| has_begun && several) {
+            Some(changes) => self.follow(changes),
+            None => false,
+        }
     }
 
     /// Takes over what SET changed. False when it cannot be followed: it pins.
@@ -269,8 +287,10 @@ fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
         _ => class.set(),
     };
     let several = set.is_none_or(|set| set.assignments.len() + set.user_variables.len() > 1);
-    // Of what cannot be parsed nothing has run.
-    if class.verb == weir_sql::Verb::Set && several && outcome.error != PARSE_ERROR {
+    // Of what cannot be parsed nothing has run, nor of a SET that names what is no variable.
+    let calls = class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION);
+    let unread = outcome.error == PARSE_ERROR || outcome.error == NO_SUCH_VARIABLE && !calls;
+    if class.verb == weir_sql::Verb::Set && several && !unread {
         left.insert(Pin::Setting);
     }
     left

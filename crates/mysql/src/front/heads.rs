@@ -58,6 +58,17 @@ impl Front {
         if class.verb != Verb::Get || class.statements != 1 || !is_all || !is_read {
             return false;
         }
+        if !self.adds_missed(text) {
+            return false;
+        }
+        self.put_warned(0, out);
+        self.shift = 0;
+        true
+    }
+
+    /// This GET DIAGNOSTICS asks for a condition that is not among those that are kept: that is another one
+    /// now.
+    fn adds_missed(&mut self, text: &[u8]) -> bool {
         let Some(Kept::Answer(warnings)) = self.warnings.as_deref_mut() else { return false };
         if !warnings.have_room() || !warnings::misses_condition(text, warnings) {
             return false;
@@ -65,8 +76,6 @@ impl Front {
         warnings.add_missed();
         self.answered_here(-1);
         self.keep_conditions(1);
-        self.put_warned(0, out);
-        self.shift = 0;
         true
     }
 
@@ -108,14 +117,11 @@ impl Front {
             return None;
         }
         let (head, rest) = text.split_at_checked(class.first_end as usize)?;
-        if class.verb == Verb::Get && kept.have_room() && warnings::misses_condition(head, kept) {
-            let Some(Kept::Answer(kept)) = self.warnings.as_deref_mut() else { return None };
-            kept.add_missed();
-            self.answered_here(-1);
-            self.keep_conditions(1);
+        if class.verb == Verb::Get && self.adds_missed(head) {
             let next = self.put_warned(status::MORE_RESULTS, out);
             return Some(self.find_rest(next, rest, len, out));
         }
+        let kept = self.diagnostics()?;
         match class.verb {
             Verb::Show => {
                 if let Some(errors) = says::show_count(head) {

@@ -12,8 +12,10 @@
 
 use super::finish::has_run;
 use super::{Front, Outcome};
+use crate::binding::literals;
 use crate::follow;
 use crate::message::lenenc;
+use crate::prepared::{Execute, text_with};
 use crate::words::{Piece, Words};
 use weir_sql::{Class, Locks, Uses, Verb};
 use weir_wire::limits::{HELD_NAMES, HELD_TEXT_BYTES};
@@ -187,6 +189,30 @@ pub(crate) fn tells_one(row: &[u8], binary: bool) -> bool {
 }
 
 impl Front {
+    /// The same of an execution, whose parameters may name a lock.
+    pub(super) fn act_of_execution(
+        &self,
+        text: &[u8],
+        number: u32,
+        payload: &[u8],
+        execute: &Execute,
+    ) -> Act {
+        let class = &self.request.class;
+        let names_lock = class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED);
+        let said = || {
+            let statement = self.statements.as_deref()?.get(number)?;
+            let is_whole = statement.params > 0
+                && statement.types.len() == usize::from(statement.params) * 2
+                && statement.long_data.is_empty();
+            let literals = is_whole.then(|| literals(payload, execute, &statement.types))??;
+            text_with(text, &literals)
+        };
+        match names_lock.then(said).flatten() {
+            Some(said) => self.act_of(class, &said),
+            None => self.act_of(class, text),
+        }
+    }
+
     /// What the text does to what is held here.
     pub(super) fn act_of(&self, class: &Class, text: &[u8]) -> Act {
         let unread = Uses::EXECUTABLE_COMMENT | Uses::UNKNOWN_FUNCTION | Uses::BLOCK;

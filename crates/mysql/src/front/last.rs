@@ -14,7 +14,7 @@
 //!   COM_STMT_PREPARE, EXECUTE, FETCH, RESET or COM_FIELD_LIST began, even if SHOW WARNINGS still shows more;
 //!   after SHOW WARNINGS it is 0. On MariaDB it is 0.
 
-use super::finish::NO_SUCH_ROUTINE;
+use super::finish::{NO_SUCH_ROUTINE, runs_code};
 use super::found::{self, Found};
 use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
 use crate::frame::HEADER_BYTES;
@@ -33,6 +33,14 @@ fn calls(class: &Class) -> bool {
 /// It draws from a sequence or asks for one, which is a table.
 fn opens_a_sequence(class: &Class) -> bool {
     class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL | Uses::LASTVAL | Uses::CURRVAL)
+}
+
+/// What it warns of may be of SIGNAL, with any SQLSTATE.
+fn may_raise(class: &Class) -> bool {
+    let unread = class.doubtful || !class.proven;
+    unread
+        || runs_code(class)
+        || class.uses.intersects(Uses::RAISES | Uses::SQL_PREPARE | Uses::EXECUTABLE_COMMENT)
 }
 
 /// It neither opens a table nor has rows.
@@ -100,8 +108,7 @@ impl Front {
         if outcome.appended {
             // See `keep_error`.
         } else if outcome.failed || outcome.warnings > 0 {
-            self.last_result = true;
-            self.warnings = None;
+            self.warn_on_server(false);
             self.last_server = server;
         } else if command == Command::StmtPrepare && request.leaves == Leaves::Unsure {
             self.finish_unsure(outcome);
@@ -136,7 +143,8 @@ impl Front {
         let found = self.settle_found_rows(request, outcome, found);
         self.found_changed = !matches!(found, Found::Kept);
         self.found_times[0] = self.found_times[0].wrapping_add(u32::from(self.found_changed));
-        let may_keep = !outcome.found_own && may_keep_found_rows(class.verb, outcome);
+        let mariadb = self.traits.flavour == Flavour::MariaDb;
+        let may_keep = !outcome.found_own && may_keep_found_rows(class, outcome, mariadb);
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
@@ -153,17 +161,16 @@ impl Front {
         // On MariaDB the last of several statements leaves the warnings of those before it, unless it uses a
         // table.
         // On MySQL one that asks for warnings leaves them, too.
-        let mariadb = self.traits.flavour == Flavour::MariaDb;
         let leaves_earlier = mariadb || class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         if outcome.appended {
             // See `keep_error`.
         } else if outcome.failed || outcome.warnings > 0 || leaves_earlier && outcome.warned {
-            self.last_result = true;
-            self.warnings = None;
+            self.warn_on_server(may_raise(class));
         } else if request.leaves == Leaves::Nothing {
             self.last_result = false;
             self.warnings = None;
         } else if request.leaves == Leaves::Unsure {
+            self.raised = self.raised && outcome.marked || may_raise(class);
             self.finish_unsure(outcome);
         } else if matches!(class.verb, Verb::Use | Verb::Set) {
             match self.warnings.as_deref_mut() {
@@ -176,6 +183,11 @@ impl Front {
             }
         }
         matches!(found, Found::OnServer)
+    }
+
+    /// The last statement has left warnings on its server. `raised`: code of users may have.
+    fn warn_on_server(&mut self, raised: bool) {
+        (self.last_result, self.warnings, self.raised) = (true, None, raised);
     }
 
     /// Only the server knows whether warnings of the statement before are still there.
@@ -466,8 +478,13 @@ impl Front {
     }
 
     /// The warnings of the last statement are here now; the server may go.
-    pub(crate) fn keep_warnings(&mut self, warnings: Kept) {
+    pub(crate) fn keep_warnings(&mut self, mut warnings: Kept) {
         self.last_result = false;
+        if let Kept::Answer(kept) = &mut warnings
+            && !self.raised
+        {
+            kept.are_of_server(self.traits.flavour);
+        }
         let is_none = matches!(&warnings, Kept::Answer(kept) if kept.counts().0 == 0);
         if is_none && self.traits.flavour == Flavour::MariaDb {
             // None are there, as where the last statement has left none.
@@ -569,12 +586,13 @@ fn finds_nothing(request: &Request, mysql: bool) -> bool {
 
 /// It found none, or one on MariaDB, or did not look and left what FOUND_ROWS() gave before: an UPDATE of
 /// MySQL's where nothing can match (`WHERE id <= NULL`), an aggregate of no rows into variables on MariaDB.
-fn may_keep_found_rows(verb: Verb, outcome: &Outcome) -> bool {
-    match verb {
-        Verb::Update => outcome.matched_rows == Some(0),
-        Verb::Select => outcome.affected_rows.is_some_and(|rows| rows <= 1),
+fn may_keep_found_rows(class: &Class, outcome: &Outcome, mariadb: bool) -> bool {
+    let may = match class.verb {
+        Verb::Update => !mariadb && outcome.matched_rows == Some(0),
+        Verb::Select => mariadb && outcome.affected_rows.is_some_and(|rows| rows <= 1),
         _ => false,
-    }
+    };
+    may && class.statements == 1
 }
 
 /// It calls a routine that selects something, or nobody knows what it does.

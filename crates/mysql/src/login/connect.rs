@@ -89,6 +89,8 @@ pub(crate) struct ServerFacts {
     pub base: Base,
     /// `init_connect` says something.
     pub begins_otherwise: bool,
+    /// Sessions begin with `session_track_schema` on.
+    pub tracks_schema: bool,
     /// As in [`ConnectParams`].
     pub changes: Changes,
     /// What it was when the login began.
@@ -345,6 +347,7 @@ impl Connect {
             base.push(slot.literal_of(value));
         }
         self.facts.begins_otherwise = lenenc::string(&mut r).is_ok_and(|says| says == b"1");
+        self.facts.tracks_schema = lenenc::string(&mut r).is_ok_and(|says| says == b"1");
         if let Ok(id) = lenenc::string(&mut r) {
             let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
             self.facts.id = id.unwrap_or(self.facts.id);
@@ -389,6 +392,7 @@ impl weir_session::Connect for Connect {
                 trackers: false,
                 base: Base::default(),
                 begins_otherwise: false,
+                tracks_schema: false,
                 changes,
                 born,
             },

@@ -37,6 +37,10 @@ impl Back {
     ) -> Result<OkPacket<'a>, Fault> {
         let end = self.note_status(payload)?;
         if let Some(front) = way.front.as_deref_mut() {
+            // What was told of it is over with it, although a tracker that was off meanwhile (see
+            // `client_trackers`) does not say so.
+            let is_over = front.is_in_transaction() && end.status & status::IN_TRANS == 0;
+            front.one_shot &= !is_over;
             front.status = end.status;
         }
         for (change, _) in changes(end.changes) {

@@ -7,13 +7,14 @@ use weir_sql::{Class, Scope, SetTarget};
 
 /// What a text changes of the settings by its SET, or by the SETs at its head: only such as leave what stands
 /// behind them to be read as it was. A USE among these changes none.
-pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State) -> Option<Changes> {
+/// `tracks_schema`: sessions begin with `session_track_schema` on, so that it changes nothing to set that.
+pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State, tracks_schema: bool) -> Option<Changes> {
     if class.heads().is_empty() {
-        return changes_of(class.set()?, text, state);
+        return changes_of(class.set()?, text, state, tracks_schema);
     }
     let mut changes = Changes::default();
     for set in class.heads() {
-        let Changes { mut known, asked } = changes_of(set, text, state)?;
+        let Changes { mut known, asked } = changes_of(set, text, state, tracks_schema)?;
         changes.known.append(&mut known);
         changes.asked.extend(asked);
     }
@@ -43,6 +44,17 @@ pub(crate) struct Changes {
 }
 
 impl Changes {
+    /// Of a SET that failed, nobody knows how much it has changed: all of it is asked for. `None` where no
+    /// answer would say that. Of character sets that is the number of a collation that a login has, on MySQL.
+    pub(crate) fn all_asked(&self) -> Option<Changes> {
+        let mut asked: Vec<Slot> = self.slots().collect();
+        asked.sort_unstable();
+        asked.dedup();
+        let untold =
+            |slot: &Slot| matches!(slot, Slot::TrackedVariables | Slot::AutoIsNull) || slot.is_charset();
+        (!asked.iter().any(untold)).then_some(Changes { known: Vec::new(), asked })
+    }
+
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         self.known.iter().map(|(slot, _)| *slot).chain(self.asked.iter().copied())
     }
@@ -50,7 +62,7 @@ impl Changes {
 
 /// What a single SET changes of the settings, if all of that can move with the client (user variables are a
 /// pin of their own). `text` is the scanned text.
-fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
+fn changes_of(set: &SetTarget, text: &[u8], state: &State, tracks_schema: bool) -> Option<Changes> {
     if !set.complete {
         return None;
     }
@@ -76,6 +88,7 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
             "transaction characteristics" => {
                 characteristics(std::str::from_utf8(assignment.value.of(text)?).ok()?, &mut changes)?;
             }
+            "session_track_schema" if tracks_schema && assignment.toggle == Some(true) => {}
             name => {
                 let slot = Slot::named(name)?;
                 let known = match plain {
@@ -83,7 +96,7 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
                     true if slot == Slot::OptimizerSwitch => None,
                     true => slot.literal_in(assignment, text),
                     // An assignment in front of it may change what `@@sql_mode` is.
-                    false if slot == Slot::SqlMode && changes.is_empty() => {
+                    false if slot == Slot::SqlMode && !is_changed(slot, &changes, &asked) => {
                         mode_of(assignment.value.of(text)?, state)
                     }
                     false => None,
@@ -107,6 +120,10 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State) -> Option<Changes> {
     asked.sort_unstable();
     asked.dedup();
     (!mixed).then_some(Changes { known: changes, asked })
+}
+
+fn is_changed(slot: Slot, known: &[(Slot, Box<str>)], asked: &[Slot]) -> bool {
+    asked.contains(&slot) || known.iter().any(|(other, _)| *other == slot)
 }
 
 /// The value of `CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')` and its like, with which drivers and frameworks

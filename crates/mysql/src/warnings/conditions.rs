@@ -6,7 +6,7 @@
 //!
 //! Owns: that. Must not know: what is kept, and why.
 
-use super::{Warnings, is_error};
+use super::{Warnings, is_error, states};
 use crate::message::lenenc;
 use crate::words::{Piece, Words};
 use weir_wire::Reader;
@@ -43,6 +43,12 @@ impl Warnings {
         let introducer = if message.is_ascii() { "_utf8mb4 " } else { self.introducer()? };
         let hex = hex_of(message);
         Some(format!("SIGNAL SQLSTATE '{state}' SET MYSQL_ERRNO={code},MESSAGE_TEXT={introducer}x'{hex}'"))
+    }
+
+    /// The SQLSTATE of this one.
+    fn state_of(&self, condition: &Condition<'_>) -> Option<[u8; 5]> {
+        let by_number = || states::state_of(condition.code, self.numbered?);
+        self.state_at(condition.place).or_else(by_number)
     }
 
     /// What says before a string which characters the bytes of messages are: nothing where they are a
@@ -190,6 +196,20 @@ const ITEMS: [&[u8]; 13] = [
     b"CURSOR_NAME",
 ];
 
+/// Those that only SIGNAL gives.
+const NAMES: &[&[u8]] = ITEMS.split_at(5).1;
+
+/// GET DIAGNOSTICS that asks a condition for what only the statement has, or the other way round: a syntax
+/// error on every server.
+pub(crate) fn asks_wrongly(text: &[u8]) -> bool {
+    Asked::read(text).is_some_and(|asked| {
+        let of_statement = |item: &Piece<'_>| item.is(b"NUMBER") || item.is(b"ROW_COUNT");
+        let of_condition = |item: &Piece<'_>| ITEMS.iter().any(|name| item.is(name));
+        let has = |test: &dyn Fn(&Piece<'_>) -> bool| asked.items.iter().any(|(_, item)| test(item));
+        if asked.condition.is_some() { has(&of_statement) } else { has(&of_condition) }
+    })
+}
+
 /// An item of GET DIAGNOSTICS: of a condition, or of the statement.
 fn value_of(
     item: Piece<'_>,
@@ -202,9 +222,8 @@ fn value_of(
         None if item.is(b"ROW_COUNT") => Some(row_count.to_string()),
         Some(it) if item.is(b"MYSQL_ERRNO") => Some(format!("CAST({} AS UNSIGNED)", it.code)),
         Some(it) if item.is(b"MESSAGE_TEXT") => kept.text_value(it.message),
-        Some(it) if item.is(b"RETURNED_SQLSTATE") && it.level == b"Error" => {
-            kept.text_value(&kept.state_at(it.place)?)
-        }
+        Some(it) if item.is(b"RETURNED_SQLSTATE") => kept.text_value(&kept.state_of(it)?),
+        Some(_) if kept.numbered.is_some() && NAMES.iter().any(|name| item.is(name)) => kept.text_value(b""),
         Some(_) | None => None,
     }
 }

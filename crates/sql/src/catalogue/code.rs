@@ -396,6 +396,9 @@ impl Code {
         if word == Word::Select && self.is_routine() {
             self.facts.own.uses.insert(Uses::CODE_SELECTS);
         }
+        if matches!(word, Word::Signal | Word::Resignal) && self.is_routine() {
+            self.facts.own.uses.insert(Uses::RAISES);
+        }
         if token.kind == Kind::Semicolon {
             self.end_statement();
             self.last = Word::Name;

@@ -31,6 +31,10 @@ impl Recogniser {
         if verb == Verb::Kill {
             self.begin_kill(token);
         }
+        if word == Word::Resignal {
+            // It adds its error to the conditions that are there.
+            self.uses(Uses::DIAGNOSTICS);
+        }
         self.enter(verb, mode);
     }
 
@@ -72,6 +76,7 @@ impl Recogniser {
             Verb::Close | Verb::Fetch | Verb::Declare => self.uses(Uses::CURSOR),
             Verb::Execute | Verb::Deallocate => self.uses(Uses::SQL_PREPARE),
             Verb::Get => self.uses(Uses::DIAGNOSTICS),
+            Verb::Server => self.uses(Uses::RAISES),
             Verb::Load if !self.mysql => self.pin(Pin::Load),
             Verb::Load => self.uses(Uses::LOAD),
             Verb::Set | Verb::Reset => self.begin_set(),

@@ -304,6 +304,8 @@ fn bodies_of_sql_and_of_mysql_are_read() {
         "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SET time_zone = '+09:00'; SELECT 1; END",
     ));
     b.function(routine("f_pure", "RETURN LOWER(a)"));
+    b.function(routine("p_raise", "IF 1 THEN SIGNAL SQLSTATE '01234' SET MYSQL_ERRNO = 1365; END IF"));
+    b.text_of(b"watched", On::Write, Language::Routine, b"CALL p_raise()");
     b.function(routine("p_temp", "l: BEGIN CREATE TEMPORARY TABLE x (a INT); END"));
     b.text_of(b"orders", On::Write, Language::Routine, b"SET NEW.a = f_lock()");
     b.view(b"some_orders", Language::Routine, b"select `app`.`orders`.`a` AS `a` from `app`.`orders`");
@@ -321,6 +323,9 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert!(pins("CALL p_into()").contains(Pin::UserVariable));
     assert!(pins("SELECT f_lock()").contains(Pin::SessionLock));
     assert!(pins("CALL p_handler()").contains(Pin::Setting));
+    let raises = |text: &str| by(dialect, text, &c).uses.contains(Uses::RAISES);
+    assert!(raises("CALL p_raise()") && raises("INSERT INTO watched VALUES (1)") && raises("SIGNAL a"));
+    assert!(!raises("CALL p_local()") && !raises("INSERT INTO orders VALUES (1)"));
     assert!(pins("CALL p_temp()").contains(Pin::TemporaryTable));
     assert!(pins("INSERT INTO orders VALUES (1)").contains(Pin::SessionLock));
     assert!(pins("INSERT INTO some_orders VALUES (1)").contains(Pin::SessionLock));
