@@ -271,20 +271,16 @@ pub struct Front {
     pub(crate) last_server: u64,
     /// What ROW_COUNT() gives.
     row_count: i64,
-    /// What FOUND_ROWS() gives; `u64::MAX` when only `found_server` knows.
+    /// What FOUND_ROWS() gives; [`ROWS_UNKNOWN`] when only `found_server` knows.
     found_rows: u64,
     found_server: u64,
-    /// What it gives if that server gives more rows than were found, which are another client's then;
-    /// `u64::MAX`: those.
-    found_otherwise: u64,
     /// This client uses FOUND_ROWS().
     asks_found_rows: bool,
-    /// The last text may have changed FOUND_ROWS().
-    found_changed: bool,
+    /// The last text may have changed FOUND_ROWS() ([`found::CHANGED`]), or what is in store for it
+    /// ([`found::STORED`]).
+    found_did: u8,
     /// MySQL: what the next statement that changes rows makes of FOUND_ROWS().
     found_next: found::Next,
-    /// The last text has put that there.
-    found_stored: bool,
     /// How often FOUND_ROWS() has become something else, and what is in store for it.
     found_times: [u32; 2],
     /// A server has run its last command: Weir has not answered in its place since.
@@ -342,6 +338,9 @@ pub struct Front {
 }
 
 const ROWS_UNKNOWN: u64 = u64::MAX;
+/// With this bit the server knows, but if it gives more rows than can have been found, those are another
+/// client's, and the other bits say what FOUND_ROWS() gives.
+const ROWS_UNLESS: u64 = 1 << 63;
 /// FOUND_ROWS() of a session that has run nothing.
 const ROWS_FRESH: u64 = u64::MAX - 1;
 
@@ -482,11 +481,9 @@ impl Front {
             row_count: 0,
             found_rows: ROWS_FRESH,
             found_server: 0,
-            found_otherwise: ROWS_UNKNOWN,
             asks_found_rows: false,
-            found_changed: false,
+            found_did: 0,
             found_next: found::Next::Same,
-            found_stored: false,
             found_times: [0, 0],
             ran_there: false,
             pins: Pins::NONE,
@@ -719,8 +716,8 @@ impl Front {
             id: self.id,
             row_count: self.row_count,
             found_rows: match self.found_rows {
-                ROWS_UNKNOWN => None,
                 ROWS_FRESH => Some(0),
+                rows if rows & ROWS_UNLESS != 0 => None,
                 rows => Some(rows),
             },
             warning_counts: self.warning_counts(),

@@ -21,6 +21,11 @@ use weir_sql::{Class, Uses, Verb};
 /// ER_NO_SUCH_TABLE, ER_UNKNOWN_STMT_HANDLER, ER_SP_DOES_NOT_EXIST.
 const READ_NOTHING: [u16; 5] = [1054, 1064, 1146, 1243, 1305];
 
+/// `Front::found_did`: FOUND_ROWS() may be another.
+pub(super) const CHANGED: u8 = 1;
+/// The same: something else is in store for it.
+pub(super) const STORED: u8 = 2;
+
 /// What a statement makes of FOUND_ROWS().
 pub(super) enum Found {
     /// What it was.
@@ -86,7 +91,7 @@ impl Front {
 
     /// The last statement has put it there.
     pub(crate) fn has_stored_found_rows(&self) -> bool {
-        self.found_stored
+        self.found_did & STORED != 0
     }
 
     /// What of FOUND_ROWS() is known behind the statement, and what is in store. `found`: what its reply
@@ -104,8 +109,10 @@ impl Front {
             return found;
         }
         let next = in_store(request, outcome, &found);
-        self.found_stored = next.is_some();
-        self.found_times[1] = self.found_times[1].wrapping_add(u32::from(self.found_stored));
+        if next.is_some() {
+            self.found_did |= STORED;
+            self.found_times[1] = self.found_times[1].wrapping_add(1);
+        }
         let is_single = is_single(&request.class);
         let flushes = match is_single {
             true => !outcome.failed && (flushes(request.class.verb) || request.shows == Shows::Stored),

@@ -16,7 +16,7 @@
 
 use super::finish::{NO_SUCH_ROUTINE, runs_code};
 use super::found::{self, Found};
-use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, Request};
+use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, ROWS_UNLESS, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::says::{self, Says, Shows, Skipped};
@@ -139,18 +139,20 @@ impl Front {
         } else if !gets || outcome.failed {
             self.row_count = row_count(outcome);
         }
+        self.found_did = 0;
         let found = self.found_rows_after(request, outcome);
         let found = self.settle_found_rows(request, outcome, found);
-        self.found_changed = !matches!(found, Found::Kept);
-        self.found_times[0] = self.found_times[0].wrapping_add(u32::from(self.found_changed));
+        if !matches!(found, Found::Kept) {
+            self.found_did |= found::CHANGED;
+            self.found_times[0] = self.found_times[0].wrapping_add(1);
+        }
         let mariadb = self.traits.flavour == Flavour::MariaDb;
         let may_keep = !outcome.found_own && may_keep_found_rows(class, outcome, mariadb);
         match found {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                self.found_otherwise = if may_keep { self.found_rows } else { ROWS_UNKNOWN };
-                self.found_rows = ROWS_UNKNOWN;
+                self.found_rows = if may_keep { self.found_rows | ROWS_UNLESS } else { ROWS_UNKNOWN };
                 self.found_server = server;
             }
             Found::Lost => {
@@ -358,7 +360,7 @@ impl Front {
 
     /// The last text may have changed it.
     pub(crate) fn found_rows_changed(&self) -> bool {
-        self.found_changed
+        self.found_did & found::CHANGED != 0
     }
 
     /// This client uses FOUND_ROWS().
@@ -368,12 +370,12 @@ impl Front {
 
     /// FOUND_ROWS() is known by this server only.
     pub(crate) fn found_rows_are_on(&self, server: u64) -> bool {
-        self.found_rows == ROWS_UNKNOWN && self.found_server == server
+        self.found_rows_are_unknown() && self.found_server == server
     }
 
     /// FOUND_ROWS() cannot be answered by a text of Weir's.
     pub(crate) fn found_rows_are_unknown(&self) -> bool {
-        self.found_rows == ROWS_UNKNOWN
+        self.found_rows & ROWS_UNLESS != 0 && self.found_rows != ROWS_FRESH
     }
 
     /// What FOUND_ROWS() gives behind COM_CHANGE_USER; [`ROWS_UNKNOWN`] when only a server knows, which its
@@ -381,6 +383,7 @@ impl Front {
     pub(crate) fn found_rows_left(&self) -> FoundLeft {
         let rows = match self.found_rows {
             ROWS_FRESH => u64::from(self.traits.flavour == Flavour::MariaDb),
+            _ if self.found_rows_are_unknown() => ROWS_UNKNOWN,
             rows => rows,
         };
         FoundLeft { rows, times: self.found_times.map(|times| times.wrapping_add(1)) }
@@ -395,8 +398,8 @@ impl Front {
     pub(crate) fn keep_found_rows(&mut self, rows: u64) {
         // More cannot have been found; see `may_keep_found_rows`.
         let most = u64::from(self.traits.flavour == Flavour::MariaDb);
-        let is_own = rows <= most || self.found_otherwise == ROWS_UNKNOWN;
-        self.found_rows = if is_own { rows } else { self.found_otherwise };
+        let is_own = rows <= most || !self.found_rows_are_unknown() || self.found_rows == ROWS_UNKNOWN;
+        self.found_rows = if is_own { rows & !ROWS_UNLESS } else { self.found_rows & !ROWS_UNLESS };
     }
 
     /// Warnings of the last statement altogether, and errors among them; `None` when only a server knows.
