@@ -74,6 +74,8 @@ pub struct Knowledge {
     account: ArcSwapOption<Box<[u8]>>,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
     checked_ms: AtomicU64,
+    /// Somebody else has changed it, or it could not be read, since it was known last.
+    is_distrusted: AtomicBool,
     /// Readings that have failed since the last one that did not.
     failures: AtomicUsize,
     /// When the last of them did.
@@ -107,7 +109,8 @@ pub struct Proof {
     /// Equal for equal states. 0: it does not hold any more. What it says of pins still counts, for nothing
     /// better is known; it proves nothing.
     pub state: u64,
-    /// It was read behind the last change of code through Weir that has ended.
+    /// It was read behind the last change of code through Weir that has ended, and nobody else is known to
+    /// have changed any since.
     pub current: bool,
     /// What code means that the catalogue does not explain.
     pub unknown_code: UnknownCode,
@@ -164,7 +167,8 @@ impl Knowledge {
         let known = known.as_deref()?;
         let state = if self.holds(known) { known.changes + 1 } else { 0 };
         let unknown_code = self.unknown_code();
-        let current = state != 0 || self.group.code_changes.load(SeqCst) == known.code_changes;
+        let is_last = self.group.code_changes.load(SeqCst) == known.code_changes;
+        let current = state != 0 || is_last && !self.is_distrusted.load(SeqCst);
         Some(Proof { catalogue: Arc::clone(&known.catalogue), state, current, unknown_code })
     }
 
@@ -340,6 +344,7 @@ impl Knowledge {
             }
             _ => known.clone(),
         });
+        self.is_distrusted.store(false, SeqCst);
         self.checked_ms.store(now_ms.max(1), SeqCst);
         self.failures.store(0, SeqCst);
         self.forget_locks();
@@ -348,6 +353,7 @@ impl Knowledge {
 
     /// Somebody has changed it: nothing is known until it has been read again.
     pub fn distrust(&self) {
+        self.is_distrusted.store(true, SeqCst);
         self.group.changes.fetch_add(1, SeqCst);
     }
 
@@ -366,6 +372,7 @@ impl Knowledge {
             Some(later) if later.changes > changes => Some(Arc::clone(later)),
             _ => read.clone(),
         });
+        self.is_distrusted.store(false, SeqCst);
         self.checked_ms.store(now_ms.max(1), SeqCst);
         self.failures.store(0, SeqCst);
         self.forget_locks();
@@ -532,6 +539,12 @@ mod tests {
         knowledge.begin_reading(2).expect("code has changed").learn(Catalogue::default(), b"2", 2);
         assert!(!knowledge.is_due(1), "all that has changed was read");
         assert_eq!(knowledge.state(), 0, "nothing is proven");
+        assert!(knowledge.proof().is_some_and(|proof| proof.current));
+        knowledge.distrust();
+        assert!(
+            knowledge.proof().is_some_and(|proof| !proof.current),
+            "what others have changed is not in it"
+        );
         drop(others);
         assert!(knowledge.is_due(1));
     }
