@@ -2,7 +2,6 @@
 list says. On a server of its own, as a user who owns one schema and has what monitoring and backups need."""
 
 import functools
-import glob
 import os
 import re
 
@@ -11,7 +10,6 @@ from weirtest import case, texts
 from weirtest.mywire import (BASIC, LOCAL_FILES, MULTI_STATEMENTS, QUERY, STMT_EXECUTE, STMT_PREPARE, Wire, execute_payload, plain, status_of,
                              text_row)
 from weirtest.private import PrivateServer
-from weirtest.weir import Weir
 
 SERVERS = ["mariadb", "mysql"]
 KIND = os.environ.get("WEIR_SUITE", "[mariadb").split("[")[1].rstrip("]")
@@ -126,18 +124,4 @@ def anew():
         root.ask(f"create database {DATABASE} character set utf8mb4")
 
 
-def played(path):
-    sessions = texts.read(path, KIND)
-    anew()
-    wanted = texts.direct(Client, server().direct().within(DATABASE), sessions)
-    anew()
-    with Weir.before(KIND, port=server().port, pool_size=2, settings=texts.start_settings()) as w:
-        found, wrong = texts.through(Client, w, w.target(database=DATABASE), sessions, MOMENTS)
-    wrong += texts.differences(sessions, wanted, found)
-    assert not wrong, "\n".join(wrong)
-
-
-for each in sorted(glob.glob(f"{FOLDER}/*.sql")):
-    test = functools.partial(lambda path, _context: played(path), each)
-    test.__name__ = os.path.basename(each).removesuffix(".sql")
-    case.weir(test)
+texts.tests_of(FOLDER, KIND, Client, server, DATABASE, anew, MOMENTS)

@@ -2,15 +2,13 @@
 list says. On a PostgreSQL of its own, because each list has a database of its own."""
 
 import functools
-import glob
 import os
 import re
 import struct
 
-from weirtest import case, texts
+from weirtest import texts
 from weirtest.pgwire import COPY_DONE, SYNC, Wire, bind, copy_data, describe, execute, parse, plain, query
 from weirtest.private import PrivateServer
-from weirtest.weir import Weir
 
 SERVERS = ["postgres"]
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "texts/pg")
@@ -105,18 +103,4 @@ def anew():
             a.ask(f"create extension {extension}")
 
 
-def played(path):
-    sessions = texts.read(path, "postgres")
-    anew()
-    wanted = texts.direct(Client, server().direct().within(DATABASE), sessions)
-    anew()
-    with Weir.before("postgres", port=server().port, pool_size=2, settings=texts.start_settings()) as w:
-        found, wrong = texts.through(Client, w, w.target(database=DATABASE), sessions, ("last_result",))
-    wrong += texts.differences(sessions, wanted, found)
-    assert not wrong, "\n".join(wrong)
-
-
-for each in sorted(glob.glob(f"{FOLDER}/*.sql")):
-    test = functools.partial(lambda path, _context: played(path), each)
-    test.__name__ = os.path.basename(each).removesuffix(".sql")
-    case.weir(test)
+texts.tests_of(FOLDER, "postgres", Client, server, DATABASE, anew, ("last_result",))

@@ -23,10 +23,16 @@ a statement may stand
 - `-- data: [...]`: the lines that follow it (COPY, LOAD DATA LOCAL).
 """
 
+import functools
+import glob
 import json
+import os
 import re
 import time
 import urllib.request
+
+from . import case
+from .weir import Weir
 
 TOKEN = "the-token-of-the-texts"
 OPTION = re.compile(r"-- (pins|only|values|name|data): (.*)")
@@ -149,3 +155,23 @@ def differences(sessions, wanted, found):
     texts = [text for session in sessions for text in session]
     assert len(texts) == len(wanted) == len(found), (len(texts), len(wanted), len(found))
     return [f"{t.where}: {t.sql[:300]}\n  direct {w}\n  weir   {f}" for t, w, f in zip(texts, wanted, found, strict=True) if w != f]
+
+
+def played(path, kind, client, server, database, anew, moments):
+    """Plays one list direct and through Weir, in a database that `anew` makes."""
+    sessions = read(path, kind)
+    anew()
+    wanted = direct(client, server().direct().within(database), sessions)
+    anew()
+    with Weir.before(kind, port=server().port, pool_size=2, settings=start_settings()) as w:
+        found, wrong = through(client, w, w.target(database=database), sessions, moments)
+    wrong += differences(sessions, wanted, found)
+    assert not wrong, "\n".join(wrong)
+
+
+def tests_of(folder, *how):
+    """A test for each list in a folder; `how`: the rest of what [played] is told."""
+    for each in sorted(glob.glob(f"{folder}/*.sql")):
+        test = functools.partial(lambda path, _context: played(path, *how), each)
+        test.__name__ = os.path.basename(each).removesuffix(".sql")
+        case.weir(test)
