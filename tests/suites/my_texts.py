@@ -6,7 +6,7 @@ import os
 import re
 
 import pymysql
-from weirtest import case, texts
+from weirtest import texts
 from weirtest.mywire import (BASIC, LOCAL_FILES, MULTI_STATEMENTS, QUERY, STMT_EXECUTE, STMT_PREPARE, Wire, execute_payload, plain, status_of,
                              text_row)
 from weirtest.private import PrivateServer
