@@ -160,6 +160,11 @@ impl Back {
             entry.ahead.push_back(Ahead::State);
             return true;
         }
+        if class.verb == Verb::Server && class.statements == 1 {
+            // RESIGNAL fails whatever is there: its error is added to what is kept here, or lost.
+            entry.outcome.appended = true;
+            return true;
+        }
         refuse(entry, NOT_KNOWN);
         false
     }

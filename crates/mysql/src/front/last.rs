@@ -106,7 +106,7 @@ impl Front {
             _ => outcome.conditions,
         };
         if outcome.appended {
-            // See `keep_error`.
+            // See `append_error`.
         } else if outcome.failed || outcome.warnings > 0 {
             self.warn_on_server(false);
             self.last_server = server;
@@ -165,7 +165,7 @@ impl Front {
         // On MySQL one that asks for warnings leaves them, too.
         let leaves_earlier = mariadb || class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
         if outcome.appended {
-            // See `keep_error`.
+            // See `append_error`.
         } else if outcome.failed || outcome.warnings > 0 || leaves_earlier && outcome.warned {
             self.warn_on_server(may_raise(class));
         } else if request.leaves == Leaves::Nothing {
@@ -436,7 +436,12 @@ impl Front {
         self.answered_here(-1);
         self.conditions = Some(1);
         if let Some(payload) = out.get(mark + HEADER_BYTES..) {
-            self.keep_error(payload);
+            // MySQL adds it to the warnings that are there.
+            let has_some = matches!(self.warnings(), Some(Kept::Answer(kept)) if kept.counts().0 > 0);
+            match has_some && self.traits.flavour == Flavour::MySql {
+                true => self.append_error(payload),
+                false => self.keep_error_alone(payload),
+            }
         }
     }
 
@@ -457,17 +462,20 @@ impl Front {
         self.last_result && others.is_empty()
     }
 
-    /// A command that is no statement was answered with this error: MySQL adds it to the warnings that are
-    /// there.
-    pub(crate) fn keep_error(&mut self, payload: &[u8]) {
-        if let (Some(Kept::Answer(warnings)), Flavour::MySql) =
-            (self.warnings.as_deref_mut(), self.traits.flavour)
-            && warnings.counts().0 > 0
-        {
-            warnings.add_error(payload);
-            self.last_result = false;
-            return;
+    /// A server has added this error to the warnings that are there, and others' requests stand behind it.
+    pub(crate) fn append_error(&mut self, payload: &[u8]) {
+        match self.warnings.as_deref_mut() {
+            Some(Kept::Answer(warnings)) if warnings.counts().0 > 0 => {
+                warnings.add_error(payload);
+                self.last_result = false;
+            }
+            // With what it was added to.
+            Some(Kept::Lost) => self.last_result = false,
+            Some(Kept::Answer(_) | Kept::Read(..)) | None => self.keep_error_alone(payload),
         }
+    }
+
+    fn keep_error_alone(&mut self, payload: &[u8]) {
         let extended = self.capabilities.has(Capabilities::EXTENDED_METADATA);
         self.keep_warnings(Kept::Answer(Warnings::of_error(payload, self.traits.flavour, extended)));
     }

@@ -90,7 +90,7 @@ impl Back {
         self.note_found_rows(front, runs_text, last_here);
         if let Some(error) = &entry.refusal {
             match entry.outcome.appended {
-                true => front.keep_error(error),
+                true => front.append_error(error),
                 false => {
                     let extended = front.capabilities.has(Capabilities::EXTENDED_METADATA);
                     front.keep_warnings(Kept::Answer(Warnings::of_error(

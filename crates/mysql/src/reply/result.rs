@@ -313,6 +313,8 @@ impl Back {
             && !self.shows_warnings_of(way.front.as_deref())
         {
             entry.outcome.appended = true;
+        }
+        if entry.outcome.appended {
             entry.refusal = Some(payload.into());
         }
         if err.code == UNKNOWN_STATEMENT
