@@ -291,6 +291,54 @@ def code_is_known_at_its_first_call_while_others_change_theirs(_context):
         dropper.reply(QUERY)
 
 
+def is_running(text):
+    with admin() as a:
+        return any(row[7] and row[7].startswith(text) for row in a.ask("show full processlist"))
+
+
+@weir
+def code_is_known_at_its_first_call_while_others_change_tables(_context):
+    """One client alters a table that another's transaction has read, and waits. Who makes code and calls it meanwhile keeps no server."""
+    with admin() as a:
+        a.ask("drop table if exists app.altered")
+        a.ask("create table app.altered (a int)")
+    with start(pool_size=3) as w, Wire(w.target()) as reader, Wire(w.target()) as alterer, Wire(w.target()) as maker:
+        reader.ask("begin")
+        reader.ask("select * from altered")
+        alterer.command(QUERY, "alter table altered add b int")
+        eventually(lambda: is_running("alter table altered"), "the change has begun")
+        for _ in range(2):
+            maker.ask("create procedure beside() begin declare x int; end")
+            maker.ask("call beside()")
+            maker.ask("drop procedure beside")
+        assert w.metric("weir_pins_total", protocol="mysql", reason="code") == 0
+        eventually(lambda: pinned(w) == 0, "it is known")
+        reader.ask("commit")
+        alterer.reply(QUERY)
+
+
+@weir(only="mariadb")
+def a_catalogue_that_is_locked_is_not_waited_for(_context):
+    """MariaDB's lists of triggers and views open each table, and one that is being filled by its CREATE is locked until that ends."""
+    with start(pool_size=3) as w, Wire(w.target()) as one, Wire(server().superuser()) as other:
+        one.ask("select 1")
+        other.command(QUERY, "create table app.filled as select sleep(600) as x")
+        try:
+            eventually(lambda: is_running("create table app.filled"), "it has begun")
+            one.ask("create procedure beside() begin declare x int; end")
+            one.ask("call beside()")
+            assert one.ask("select 1") == [["1"]]
+            one.ask("drop procedure beside")
+        finally:
+            with admin() as a:
+                for row in a.ask("show full processlist"):
+                    if row[7] and row[7].startswith("create table app.filled"):
+                        a.ask(f"kill query {row[0]}")
+        assert other.reply(QUERY)[-1][0] == "err"
+    with admin() as a:
+        a.ask("drop table if exists app.filled")
+
+
 @weir
 def what_may_not_be_seen_counts_as_code_that_may_do_anything(_context):
     """A user without the TRIGGER privilege keeps its server when it writes, and nobody else gets what a trigger left."""

@@ -139,6 +139,17 @@ const WHOLE_MARIADB: &str = concat!(
 const DEFINED: &str = "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Com_(alter|create|drop|grant|import|install|rename|revoke|uninstall)' \
      AND Variable_name NOT LIKE '%temporary%'";
 
+/// MariaDB: a table that is locked for longer than a second is left out, with a warning, instead of waited
+/// for. Its tables of the catalogue open those that they tell of; most locks are those of a statement that is
+/// over at once. Where one is not, the whole question takes some seconds.
+const LEAVES_OUT_LOCKED: &str = "SET STATEMENT lock_wait_timeout=1 FOR ";
+
+/// What was left out. Only [`LOCKED`] counts: a view whose tables are gone warns, too.
+const LEFT_OUT: &str = "SHOW WARNINGS";
+
+/// ER_LOCK_WAIT_TIMEOUT, as SHOW WARNINGS shows it, without the zeros that UTF-16 and UTF-32 have between.
+const LOCKED: &[u8] = b"1205";
+
 /// What `SHOW` shows all its rows with.
 const NO_LIMIT: &str = "SET sql_select_limit=18446744073709551615";
 
@@ -149,6 +160,8 @@ enum Step {
     Set,
     /// What the catalogue holds, or its fingerprint.
     Catalogue,
+    /// To [`LEFT_OUT`].
+    LeftOut,
     /// To [`DEFINED`].
     Defined,
 }
@@ -162,6 +175,8 @@ pub(crate) struct Study {
     fingerprint: Vec<u8>,
     /// One of the replies was an error.
     failed: bool,
+    /// Something was locked.
+    locked: bool,
     /// Replies to come.
     steps: VecDeque<Step>,
     /// Column definitions to come; `None` before their number is known.
@@ -185,8 +200,13 @@ impl Back {
         };
         // `put_query` by `put_query`: one command each, whose replies come in this order.
         let limit = self.session.row_limit().map(|limit| format!("SET sql_select_limit={limit}"));
-        let all = [text, ALL].concat();
-        let mut steps = VecDeque::from([(Step::Catalogue, all.as_str()), (Step::Defined, DEFINED)]);
+        let skips = leaves_out_locked(self.session.flavour, self.version());
+        let all = [if skips { LEAVES_OUT_LOCKED } else { "" }, text, ALL].concat();
+        let mut steps = VecDeque::from([(Step::Catalogue, all.as_str())]);
+        if skips {
+            steps.push_back((Step::LeftOut, LEFT_OUT));
+        }
+        steps.push_back((Step::Defined, DEFINED));
         if let Some(limit) = &limit {
             steps.push_front((Step::Set, NO_LIMIT));
             steps.push_back((Step::Set, limit));
@@ -208,6 +228,7 @@ impl Back {
             builder,
             fingerprint: Vec::new(),
             failed: false,
+            locked: false,
             steps: steps.into_iter().map(|(step, _)| step).collect(),
             columns: None,
             definitions_end: false,
@@ -219,8 +240,8 @@ impl Back {
     /// The answer, once the question is done.
     pub(crate) fn take_catalogue(&mut self) -> Option<Answer> {
         let study = self.study.take_if(|study| study.steps.is_empty())?;
-        let Study { reading, builder, fingerprint, failed, .. } = *study;
-        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint, failed, locked: false })
+        let Study { reading, builder, fingerprint, failed, locked, .. } = *study;
+        Some(Answer { reading, catalogue: builder.map(Builder::finish), fingerprint, failed, locked })
     }
 
     /// As servers read routines that say nothing else.
@@ -269,6 +290,7 @@ impl Back {
                 study.next_step();
             }
             (_, Some(0)) if step == Step::Defined => study.count(payload),
+            (_, Some(0)) if step == Step::LeftOut => study.locked |= is_of_a_lock(payload),
             (_, Some(0)) => study.row(payload),
         }
         if study.steps.is_empty() {
@@ -277,6 +299,20 @@ impl Back {
         self.study = Some(study);
         Ok(total)
     }
+}
+
+/// From 10.1 on: a statement can be told for how long to wait.
+fn leaves_out_locked(flavour: Flavour, version: &str) -> bool {
+    let mut numbers = version.rsplit_once("5.5.5-").map_or(version, |(_, own)| own).split('.');
+    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
+    flavour == Flavour::MariaDb && (next(), next()) >= (Some(10), Some(1))
+}
+
+/// A row of SHOW WARNINGS, which may come in UTF-16 or UTF-32: its second column is the number.
+fn is_of_a_lock(row: &[u8]) -> bool {
+    let mut reader = Reader::new(row);
+    let number = lenenc::string(&mut reader).and_then(|_| lenenc::string(&mut reader)).unwrap_or_default();
+    number.iter().filter(|byte| **byte != 0).eq(LOCKED)
 }
 
 impl Study {

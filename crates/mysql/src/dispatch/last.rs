@@ -316,7 +316,14 @@ impl Back {
     pub(super) fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
         let class = &front.request.class;
         let by_code = class.proven && class.uses.contains(Uses::CODE_FOUND_ROWS);
-        let asks = (rewrite::asks_found_rows(class) || by_code)
+        // A text that asks behind a statement which leaves it as it was.
+        let finds = match class.verb {
+            Verb::Select | Verb::Values => true,
+            Verb::Update | Verb::Do => self.session.flavour == Flavour::MySql,
+            _ => false,
+        };
+        let behind = class.statements > 1 && class.uses.contains(Uses::FOUND_ROWS) && !finds;
+        let asks = (rewrite::asks_found_rows(class) || by_code || behind)
             && matches!(entry.command, Command::Query | Command::StmtExecute);
         let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
         if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {

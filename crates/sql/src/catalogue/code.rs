@@ -65,6 +65,19 @@ impl Facts {
     }
 }
 
+/// Whose rows MySQL's FOUND_ROWS() and ROW_COUNT() tell of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counts {
+    /// Those of a statement before the code: none of its own has begun.
+    Before,
+    /// The first is one that counts its own, whatever comes of it.
+    First,
+    /// Those of a statement of the code.
+    Own,
+    /// It depends on how the code runs.
+    Unsure,
+}
+
 /// Cuts code into statements.
 #[derive(Debug)]
 pub(super) struct Code {
@@ -95,6 +108,8 @@ pub(super) struct Code {
     made: Made,
     /// What its statements did before the current one.
     pins_before: Pins,
+    /// What MySQL's FOUND_ROWS() and ROW_COUNT() tell of here.
+    counts: Counts,
     facts: Facts,
     /// The string that is run (PL/pgSQL), while it is read, and what those before it do.
     dynamic: Option<Dynamic>,
@@ -130,6 +145,7 @@ impl Code {
             defines: false,
             made: Made::Nothing,
             pins_before: Pins::NONE,
+            counts: Counts::Before,
             facts: Facts::default(),
             dynamic: None,
             ran: Facts::default(),
@@ -142,7 +158,7 @@ impl Code {
         if code.dynamic.is_some() {
             code.unknown();
         }
-        let Code { recogniser, mut facts, ran, .. } = code;
+        let Code { recogniser, mut facts, ran, counts, .. } = code;
         let (class, noted, alone) = recogniser.finish_code();
         facts.names = noted.names;
         facts.calls = noted.calls;
@@ -183,11 +199,16 @@ impl Code {
                 facts.own.uses.insert(uses);
             }
         }
+        let none = Uses::default();
+        let [row_count, found_rows] = match counts {
+            Counts::Own => [none; 2],
+            Counts::Before | Counts::First | Counts::Unsure => [Uses::CODE_ROW_COUNT, Uses::CODE_FOUND_ROWS],
+        };
         for (uses, of_code) in [
-            (Uses::ROW_COUNT, Uses::CODE_ROW_COUNT),
+            (Uses::ROW_COUNT, row_count),
             // Of ROW_COUNT, perhaps.
-            (Uses::DIAGNOSTICS, Uses::CODE_ROW_COUNT),
-            (Uses::FOUND_ROWS, Uses::CODE_FOUND_ROWS),
+            (Uses::DIAGNOSTICS, row_count),
+            (Uses::FOUND_ROWS, found_rows),
             (Uses::CONNECTION_ID, Uses::CODE_CONNECTION_ID),
             (Uses::TRACKERS, Uses::CODE_TRACKERS),
         ] {
@@ -232,6 +253,10 @@ impl Code {
 
     fn end_statement(&mut self) {
         let set = self.recogniser.end_code_statement();
+        if self.counts == Counts::First {
+            let asks = Uses::ROW_COUNT | Uses::FOUND_ROWS | Uses::DIAGNOSTICS;
+            self.counts = if self.recogniser.uses_any(asks) { Counts::Unsure } else { Counts::Own };
+        }
         if let Some((verb, target)) = set {
             let leaves = matches!(
                 verb,
@@ -326,6 +351,10 @@ impl Code {
         self.grants = matches!(word, Word::Grant | Word::Revoke);
         self.made_up = self.language == Language::Expression
             || !(token.kind == Kind::Word && self.is_statement(word)) && token.kind != Kind::Open;
+        if self.counts == Counts::Before && word != Word::Declare {
+            let counts = self.is_routine() && word == Word::Select && !self.made_up;
+            self.counts = if counts { Counts::First } else { Counts::Unsure };
+        }
         if self.made_up {
             self.recogniser.token(made_up_select(token.start));
             // RETURN, IF, PERFORM, a variable or a label: never a function, whatever parenthesis follows.
@@ -437,10 +466,15 @@ impl Code {
         {
             return;
         }
+        if self.counts == Counts::First && matches!(word, Word::Into | Word::Union) {
+            self.counts = Counts::Unsure;
+        }
         if self.is_routine()
             && word == Word::Handler
             && matches!(self.last, Word::Continue | Word::Exit | Word::Undo)
         {
+            // The code goes on where the first statement has failed.
+            self.counts = Counts::Unsure;
             self.handler = true;
         } else if self.handler && self.depth == 0 && self.begins_handled(word) {
             self.end_statement();

@@ -84,6 +84,9 @@ pub struct Knowledge {
     locks: AtomicU32,
     /// From when on a server for which nobody waits asks again whether that is over; 0: none was met.
     unlocked_ms: AtomicU64,
+    /// From when the interval to the next question counts where one has met a lock while changes were under
+    /// way; 0: none has.
+    locked_ms: AtomicU64,
     /// An [`UnknownCode`].
     unknown_code: AtomicU8,
     /// [`PinPolicies`].
@@ -262,9 +265,9 @@ impl Knowledge {
             return false;
         }
         if under_way > 0 {
-            // Somebody has to say so of code that has changed before, too: where many change theirs, there is
-            // no end of it. Tables that are being changed may be locked for long.
-            return under_way == self.group.code_under_way.load(SeqCst) && self.is_of_other_code();
+            // Somebody has to say so of code that has changed before, too: where many change theirs, or tables,
+            // there is no end of it. Tables that are being changed may be locked for long.
+            return self.is_of_other_code() && self.locked_ms.load(SeqCst) < since_ms.max(1);
         }
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
     }
@@ -428,6 +431,11 @@ impl Reading {
     pub(crate) fn meet_lock(self, now_ms: u64) -> Option<Reading> {
         let knowledge = Arc::clone(&self.knowledge);
         let locks = knowledge.locks.load(SeqCst);
+        if self.has_sight() && knowledge.group.under_way.load(SeqCst) > 0 {
+            // As if it had not been asked: its end is worth waiting for.
+            knowledge.locked_ms.store(self.rested_ms(now_ms).max(1), SeqCst);
+            return None;
+        }
         if !self.has_sight() || knowledge.is_of_other_code() {
             if locks == 0 && now_ms.saturating_sub(self.first_ms) < LOCK_PATIENCE_MS {
                 return Some(self.again(now_ms));
@@ -526,16 +534,23 @@ mod tests {
     }
 
     #[test]
-    fn code_that_has_changed_is_read_while_others_change_theirs_but_not_while_tables_change() {
+    fn code_that_has_changed_is_read_while_others_change_theirs_or_tables() {
         let knowledge = Arc::new(Knowledge::default());
         knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
         let others = knowledge.unsettle(true);
         assert!(!knowledge.is_due(1), "its end is worth waiting for");
         drop(knowledge.unsettle(true));
         let table = knowledge.unsettle(false);
-        assert!(!knowledge.is_due(1), "it may be locked for long");
-        drop(table);
         assert!(knowledge.is_due(1));
+        let reading = knowledge.begin_reading(1).expect("code has changed");
+        assert!(reading.meet_lock(1).is_none(), "nobody waits for it");
+        assert!(!knowledge.is_due(1) && knowledge.is_due(2), "it may be locked for long");
+        assert!(
+            knowledge.last().is_some_and(|last| !last.is_blind()) && !knowledge.may_be_unlocked(u64::MAX)
+        );
+        assert!(knowledge.proof().is_some_and(|proof| !proof.current));
+        drop(table);
+        assert!(!knowledge.is_due(1) && knowledge.is_due(2), "nor is it asked again and again");
         knowledge.begin_reading(2).expect("code has changed").learn(Catalogue::default(), b"2", 2);
         assert!(!knowledge.is_due(1), "all that has changed was read");
         assert_eq!(knowledge.state(), 0, "nothing is proven");

@@ -318,6 +318,11 @@ impl Recogniser {
         self.class.pins
     }
 
+    /// Some statement so far does one of these.
+    pub(crate) fn uses_any(&self, uses: Uses) -> bool {
+        self.class.uses.intersects(uses)
+    }
+
     /// Takes back what a statement was thought to leave.
     pub(crate) fn set_pins(&mut self, pins: Pins) {
         self.class.pins = pins;

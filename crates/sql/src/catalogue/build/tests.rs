@@ -304,6 +304,17 @@ fn bodies_of_sql_and_of_mysql_are_read() {
         "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SET time_zone = '+09:00'; SELECT 1; END",
     ));
     b.function(routine("f_pure", "RETURN LOWER(a)"));
+    b.function(routine(
+        "p_page",
+        "BEGIN DECLARE x INT; SELECT a FROM orders; SELECT FOUND_ROWS(), ROW_COUNT(); END",
+    ));
+    b.function(routine("p_asks", "BEGIN SELECT FOUND_ROWS(); SELECT FOUND_ROWS(); END"));
+    b.function(routine("p_may_ask", "BEGIN IF 1 THEN SELECT 1; END IF; SELECT FOUND_ROWS(); END"));
+    b.function(routine(
+        "p_goes_on",
+        "BEGIN DECLARE CONTINUE HANDLER FOR SQLEXCEPTION BEGIN END; SELECT a FROM orders; SELECT FOUND_ROWS(); END",
+    ));
+    b.function(routine("p_into_asks", "BEGIN SELECT max(a) INTO x FROM orders; SELECT FOUND_ROWS(); END"));
     b.function(routine("p_raise", "IF 1 THEN SIGNAL SQLSTATE '01234' SET MYSQL_ERRNO = 1365; END IF"));
     b.text_of(b"watched", On::Write, Language::Routine, b"CALL p_raise()");
     b.function(routine("p_temp", "l: BEGIN CREATE TEMPORARY TABLE x (a INT); END"));
@@ -331,6 +342,15 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert!(pins("INSERT INTO some_orders VALUES (1)").contains(Pin::SessionLock));
     assert!(pins("SELECT * FROM orders").is_empty() && pins("SELECT * FROM some_orders").is_empty());
     assert!(by(dialect, "SELECT f_pure('A')", &c).only_reads());
+    let asks =
+        |text: &str| by(dialect, text, &c).uses.intersects(Uses::CODE_FOUND_ROWS | Uses::CODE_ROW_COUNT);
+    assert!(!asks("CALL p_page()"), "it asks of its own");
+    assert!(
+        asks("CALL p_asks()")
+            && asks("CALL p_may_ask()")
+            && asks("CALL p_goes_on()")
+            && asks("CALL p_into_asks()")
+    );
     let variables = |text: &str| {
         let class = by(dialect, text, &c);
         class.user_variables().map(|names| names.iter().map(str::to_owned).collect::<Vec<_>>().join(","))
