@@ -452,6 +452,30 @@ def a_function_made_by_anybody_is_known_at_its_first_call(_context):
 
 
 @weir
+def a_new_function_pins_nobody_at_its_first_call(_context):
+    """Also while another's transaction has a table's change under way, as a migration has it: names of statements matter to a text whose code
+    nobody has read, and the code is read before the text is sent."""
+    def asked(wire, name, text):
+        wire.send(parse(text, name) + bind(statement=name) + execute() + SYNC)
+        kinds = [kind for kind, _ in wire.until("Z")]
+        assert "D" in kinds and "E" not in kinds, kinds
+
+    with start(pool_size=3) as w, Wire(w.target()) as maker, Wire(w.target()) as one, Wire(w.target()) as other, Wire(w.target()) as third:
+        for under_way in (False, True):
+            if under_way:
+                maker.ask("begin")
+                maker.ask("create table migrated (a int)")
+            for wire, call in ((one, lambda wire: wire.ask("select brand_new(1)")), (other, lambda wire: asked(wire, "", "select brand_new(2)")),
+                               (third, lambda wire: asked(wire, f"s{under_way}", "select brand_new(3)"))):
+                one.ask("create function brand_new(int) returns int language sql as 'select $1'")
+                call(wire)
+                one.ask("drop function brand_new(int)")
+            if under_way:
+                maker.ask("rollback")
+        assert w.metric("weir_pins_total", protocol="postgres") == 0
+
+
+@weir
 def a_function_in_an_open_transaction_of_its_maker_proves_nothing_to_others(_context):
     with start(pool_size=2) as w, Wire(w.target()) as maker, Wire(w.target()) as one, admin() as a:
         maker.ask("begin")

@@ -141,8 +141,12 @@ const DEFINED: &str = "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Com_(alte
 
 /// MariaDB: a table that is locked for longer than a second is left out, with a warning, instead of waited
 /// for. Its tables of the catalogue open those that they tell of; most locks are those of a statement that is
-/// over at once. Where one is not, the whole question takes some seconds.
-const LEAVES_OUT_LOCKED: &str = "SET STATEMENT lock_wait_timeout=1 FOR ";
+/// over at once. Where one is not, the whole question takes some seconds. (Behind SET STATEMENT a later OK
+/// would tell of a change that no client has made.)
+const LEAVES_OUT_LOCKED: &str = "SET @weir=@@lock_wait_timeout,lock_wait_timeout=1";
+
+/// Takes that back.
+const WAITS_AGAIN: &str = "SET lock_wait_timeout=@weir";
 
 /// What was left out. Only [`LOCKED`] counts: a view whose tables are gone warns, too.
 const LEFT_OUT: &str = "SHOW WARNINGS";
@@ -200,11 +204,12 @@ impl Back {
         };
         // `put_query` by `put_query`: one command each, whose replies come in this order.
         let limit = self.session.row_limit().map(|limit| format!("SET sql_select_limit={limit}"));
-        let skips = leaves_out_locked(self.session.flavour, self.version());
-        let all = [if skips { LEAVES_OUT_LOCKED } else { "" }, text, ALL].concat();
+        let all = [text, ALL].concat();
         let mut steps = VecDeque::from([(Step::Catalogue, all.as_str())]);
-        if skips {
+        if self.session.flavour == Flavour::MariaDb {
+            steps.push_front((Step::Set, LEAVES_OUT_LOCKED));
             steps.push_back((Step::LeftOut, LEFT_OUT));
+            steps.push_back((Step::Set, WAITS_AGAIN));
         }
         steps.push_back((Step::Defined, DEFINED));
         if let Some(limit) = &limit {
@@ -299,13 +304,6 @@ impl Back {
         self.study = Some(study);
         Ok(total)
     }
-}
-
-/// From 10.1 on: a statement can be told for how long to wait.
-fn leaves_out_locked(flavour: Flavour, version: &str) -> bool {
-    let mut numbers = version.rsplit_once("5.5.5-").map_or(version, |(_, own)| own).split('.');
-    let mut next = || numbers.next().and_then(|number| number.parse::<u32>().ok());
-    flavour == Flavour::MariaDb && (next(), next()) >= (Some(10), Some(1))
 }
 
 /// A row of SHOW WARNINGS, which may come in UTF-16 or UTF-32: its second column is the number.

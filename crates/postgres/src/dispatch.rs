@@ -12,7 +12,9 @@ use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
 use crate::late::Late;
-use crate::message::query::{SYNC, lone_parse, put_close_portal, put_query, read_execute, read_query};
+use crate::message::query::{
+    SYNC, lone_parse, put_close_portal, put_query, read_execute, read_parse, read_query,
+};
 use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
@@ -130,6 +132,9 @@ impl Back {
             let (now, later) = rest.split_at(rest.len().min(header.total));
             rest = later;
             let message = Message { bytes: now, total: header.total };
+            if front.names_matter.matter() && message.is_whole() {
+                judge_names_again(front, header.tag, now);
+            }
             self.begin_entry(front, header.tag, out);
             let mut held = self.held.take();
             let sink = held.as_deref_mut().map_or(&mut *out, |held| &mut held.bytes);
@@ -167,7 +172,7 @@ impl Back {
             | ClientTag::FunctionCall => {}
         }
         if self.queue.tail().is_some_and(|tail| tail.owner == front.owner && !tail.ended) {
-            if std::mem::take(&mut front.names_matter) {
+            if std::mem::take(&mut front.names_matter).matter() {
                 self.take_own_names(front, false, out);
             }
             return;
@@ -205,7 +210,7 @@ impl Back {
         // Under which settings a statement is read by who stays here for something unknown nobody can say
         // later: it is prepared under its own name at once.
         let never_leaves = front.traces.pins().contains(Pin::Unrecognised) && self.queue.len() == 1;
-        if std::mem::take(&mut front.names_matter) || (tag == ClientTag::Parse && never_leaves) {
+        if std::mem::take(&mut front.names_matter).matter() || (tag == ClientTag::Parse && never_leaves) {
             self.take_own_names(front, true, out);
         }
         self.begin_late(late, out);
@@ -485,6 +490,18 @@ impl Back {
         let text = format!("refused by Weir (pins.{} = error)", pin.label());
         put_query(out, text.as_bytes());
         self.queue.push(Owed::Query { effects: None, undo: Some(Box::new(Undo::Refused(pin))) });
+    }
+}
+
+/// See [`Front::judge_names_again`]. A malformed one is told of when its turn comes.
+fn judge_names_again(front: &mut Front, tag: ClientTag, message: &[u8]) {
+    let text = match tag {
+        ClientTag::Query => read_query(body(message)).ok(),
+        ClientTag::Parse => read_parse(body(message)).ok().map(|parse| parse.text),
+        _ => None,
+    };
+    if let Some(text) = text {
+        front.judge_names_again(text);
     }
 }
 

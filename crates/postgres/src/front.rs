@@ -10,6 +10,7 @@
 //! Invariants: bytes are examined once, however they are split; nothing is gathered beyond
 //! [`REQUEST_GATHER_BYTES`]; every text is lexed once, and its effects wait in order for the dispatch.
 
+pub(crate) use self::scan::Names;
 use self::scan::{Batch, Long, Scan, Tail, Texts};
 use crate::cancel::ClientKey;
 use crate::effects::{Effects, Judge, Traces};
@@ -63,7 +64,7 @@ pub struct Front {
     /// It may tie the client to its server.
     pub(crate) ties: bool,
     /// To the request found last it matters which statements are prepared under which names.
-    pub(crate) names_matter: bool,
+    pub(crate) names_matter: Names,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
     pub(crate) drew_at: u32,
     /// The request found last needs a server that was opened for this client.
@@ -117,7 +118,7 @@ impl Front {
             controls: false,
             only_prepares: false,
             ties: false,
-            names_matter: false,
+            names_matter: Names::NoMatter,
             drew_at: 0,
             wants_own: false,
             rare: Rare::of(&settings),
@@ -160,7 +161,7 @@ impl Front {
             && !self.scan.resetting
             && !self.wants_own
             && !self.is_at_home
-            && !self.names_matter
+            && !self.names_matter.matter()
             && !self.draws
             && !self.asks_sequence
             && !self.told_fatal
@@ -185,6 +186,25 @@ impl Front {
         let (effects, state) = self.texts.pop()?;
         // Where nothing is proven, more may be known than before all the same.
         (state == self.knowledge.state() && (state != 0 || effects.pins.is_empty())).then_some(effects)
+    }
+
+    /// The only text of a request is about to be sent, to whose answer names of statements were to matter by
+    /// what was known when it came. Where that is known no longer, or what it calls is known only since, they
+    /// may not.
+    pub(crate) fn judge_names_again(&mut self, text: &[u8]) {
+        let Some((_, state)) = self.texts.first.as_ref().filter(|_| self.texts.more.is_empty()) else {
+            return;
+        };
+        let holds = *state != 0 && *state == self.knowledge.state();
+        if holds || self.names_matter != Names::ToText {
+            return;
+        }
+        let (effects, _, state) = self.judge().text(text);
+        if !effects.statement_names && effects.executes.is_none() {
+            self.names_matter = Names::NoMatter;
+            self.asks_sequence = self.asks_outright;
+            self.texts.first = Some((effects, state));
+        }
     }
 
     /// The same of a text that is not at hand any more.

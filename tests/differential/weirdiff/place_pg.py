@@ -18,7 +18,7 @@ DDL = re.compile(r"\b(create|drop|alter|truncate|comment|analyze)\b|into d3", re
 
 class Client(pg.Client):
     def ask_for(self, messages, _place):
-        self.send([[part.replace("%pid%", str(self.pid)) if isinstance(part, str) and "%pid%" in part else part for part in m] for m in messages])
+        self.send([[part.replace("%pid%", f"{self.pid:010}") if isinstance(part, str) and "%pid%" in part else part for part in m] for m in messages])
         return pg.owed(messages)
 
     def answer(self, owed, bound_s):

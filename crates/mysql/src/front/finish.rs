@@ -84,7 +84,8 @@ impl Front {
             pins.remove(Pin::Setting);
         }
         let is_read = class.statements == 1 || class.proven;
-        explained |= class.lends_settings && is_read && class.pins.is_empty() && !runs_code(class);
+        let sets_nothing = class.pins.iter().all(|pin| pin == Pin::UserVariable);
+        explained |= class.lends_settings && is_read && sets_nothing && !runs_code(class);
         if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
             explained = false;
         }

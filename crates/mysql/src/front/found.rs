@@ -19,7 +19,7 @@ use weir_sql::{Class, Uses, Verb};
 
 /// Errors of a statement that did not come to reading rows: ER_BAD_FIELD_ERROR, ER_PARSE_ERROR,
 /// ER_NO_SUCH_TABLE, ER_UNKNOWN_STMT_HANDLER, ER_SP_DOES_NOT_EXIST.
-const READ_NOTHING: [u16; 5] = [1054, 1064, 1146, 1243, 1305];
+pub(super) const READ_NOTHING: [u16; 5] = [1054, 1064, 1146, 1243, 1305];
 
 /// `Front::found_did`: FOUND_ROWS() may be another.
 pub(super) const CHANGED: u8 = 1;

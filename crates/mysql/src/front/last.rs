@@ -273,6 +273,15 @@ impl Front {
             _ if !single => Found::OnServer,
             _ if outcome.broke_off && !mysql => Found::OnServer,
             _ if outcome.failed && !mysql && self.may_leave(request) => Found::OnServer,
+            // MariaDB counts what the subquery of a SELECT has found in which another part fails.
+            Verb::Select
+                if outcome.failed
+                    && !mysql
+                    && class.uses.contains(Uses::SUBQUERY)
+                    && !found::READ_NOTHING.contains(&outcome.error) =>
+            {
+                Found::OnServer
+            }
             // Its rows are still to come.
             _ if self.status & status::CURSOR_EXISTS != 0 => Found::OnServer,
             _ if outcome.failed => Found::Kept,

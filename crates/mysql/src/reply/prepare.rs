@@ -56,6 +56,7 @@ impl Back {
         let Some(reply) = self.statements.reply_to(&key.text) else { return };
         entry.outcome.any_ok = true;
         entry.outcome.warnings = reply.warnings;
+        entry.outcome.warned |= reply.warnings > 0;
         entry.outcome.conditions = Some(reply.warnings);
         let Some(front) = way.front.as_deref_mut() else { return };
         let number = front.request.number;

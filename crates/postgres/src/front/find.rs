@@ -6,7 +6,7 @@
 //! Invariant: bytes are examined once, unless their meaning was not known yet.
 
 use super::Front;
-use super::scan::{Batch, NOTHING_JUDGED, Tail};
+use super::scan::{Batch, NOTHING_JUDGED, Names, Tail};
 use crate::dispatch::leaves_nothing;
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
@@ -192,7 +192,8 @@ impl Front {
                 self.scan.batch.note_names(effects);
                 self.scan.batch.names_will_matter |= effects.statement_names;
                 // What it is like is asked before it runs, when no other statement can stand in.
-                self.scan.batch.names_matter = names_matter || effects.executes.is_some();
+                let executes = if effects.executes.is_some() { Names::ToText } else { Names::NoMatter };
+                self.scan.batch.names_matter = names_matter.max(executes);
                 self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
                 self.scan.batch.uses_names |= !parse.name.is_empty();
                 self.scan.batch.changes_names |= !parse.name.is_empty();
@@ -206,7 +207,7 @@ impl Front {
                 let is_plain = is_first && bind.statement.is_empty() && bind.portal.is_empty();
                 self.scan.batch.texts.note_alike(is_plain);
                 self.scan.batch.binds = true;
-                self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
+                self.scan.batch.names_begin_to_matter();
                 self.scan.batch.texts.runs_parsed();
                 let named = !bind.statement.is_empty();
                 self.wants_own |=
@@ -227,6 +228,10 @@ impl Front {
                         self.scan.batch.texts.runs(effects.shareable);
                         self.scan.batch.resets |= effects.resets_settings();
                         self.scan.batch.note_names(effects);
+                        // What was the unnamed one before is replaced by then.
+                        if effects.statement_names && (named || !self.scan.batch.parses_unnamed) {
+                            self.scan.batch.names_matter = Names::ToMore;
+                        }
                         self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
                         self.scan.batch.note_sequences(effects);
                     }
@@ -388,13 +393,17 @@ impl Front {
 
     /// What the server it goes to must have is known.
     fn note_questions(&mut self, batch: Batch) {
-        self.names_matter |= batch.names_matter;
+        self.names_matter = match (self.names_matter, batch.names_matter) {
+            (Names::NoMatter, names) | (names, Names::NoMatter) => names,
+            _ => Names::ToMore,
+        };
+        let names_matter = batch.names_matter.matter();
         // Who has names on a server stays there.
         self.wants_own |=
-            batch.names_matter && self.startup_differs && !self.is_at_home && !self.traces.holds_names();
+            names_matter && self.startup_differs && !self.is_at_home && !self.traces.holds_names();
         self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
-        self.asks_sequence |= batch.asks_sequence || (batch.names_matter && !self.traces.holds_names());
+        self.asks_sequence |= batch.asks_sequence || (names_matter && !self.traces.holds_names());
         self.draws |= batch.draws;
         self.controls |= batch.controls;
         if batch.characteristics {
@@ -412,7 +421,7 @@ impl Front {
         self.scan.looked = 0;
         self.under_way_is_shareable = false;
         // Nothing of it is there yet: names can be brought in front of it.
-        self.scan.batch.names_matter |= self.scan.batch.names_will_matter;
+        self.scan.batch.names_begin_to_matter();
         self.note_questions(self.scan.batch);
         self.only_prepares = false;
         let choosy = self.is_choosy();
@@ -438,7 +447,7 @@ impl Front {
         // Any Parse or Query may be what replaces or destroys the unnamed one.
         let uses_unnamed = batch.uses_unnamed || (part && !batch.parses_unnamed);
         // Whether its transaction has failed decides whether its statements can be brought there.
-        let brings_names = under_way && batch.names_matter && !self.traces.holds_names();
+        let brings_names = under_way && batch.names_matter.matter() && !self.traces.holds_names();
         // Its client cannot change servers before all that goes before is answered.
         let chooses =
             (under_way || self.is_being_asked()) && self.is_choosy() && self.boundary == Boundary::Idle;

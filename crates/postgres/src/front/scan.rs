@@ -125,7 +125,7 @@ pub(super) struct Batch {
     /// They are given or taken.
     pub(super) changes_names: bool,
     /// Which there are matters to a text of it.
-    pub(super) names_matter: bool,
+    pub(super) names_matter: Names,
     /// The same of a text that was only prepared in it so far.
     pub(super) names_will_matter: bool,
     /// What was parsed in it needs a server that was opened for this client, once it runs.
@@ -221,7 +221,7 @@ impl Batch {
         uses_names: false,
         uses_unnamed: false,
         changes_names: false,
-        names_matter: false,
+        names_matter: Names::NoMatter,
         names_will_matter: false,
         wants_own: false,
         unnamed_wants_own: false,
@@ -251,13 +251,39 @@ impl Batch {
         self.characteristics |= effects.characteristics;
     }
 
+    /// What it has parsed runs in it.
+    pub(super) fn names_begin_to_matter(&mut self) {
+        if self.names_will_matter {
+            self.names_matter = self.names_matter.max(Names::ToText);
+        }
+    }
+
     /// A text of these effects is run or prepared in it.
     pub(super) fn note_names(&mut self, effects: &Effects) {
         let changes = effects.deallocates.is_some() || effects.drops_all_statements();
         self.may_pin |= !effects.pins.is_empty() || effects.role;
         self.changes_names |= changes;
-        self.names_matter |= effects.statement_names;
+        if effects.statement_names {
+            self.names_matter = self.names_matter.max(Names::ToText);
+        }
         self.uses_names |= changes || effects.executes.is_some() || effects.statement_names;
+    }
+}
+
+/// To what of a request it matters which statements are prepared under which names.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Names {
+    #[default]
+    NoMatter,
+    /// To its texts alone.
+    ToText,
+    /// To more: a statement that was prepared before, or another part of it.
+    ToMore,
+}
+
+impl Names {
+    pub(crate) fn matter(self) -> bool {
+        self != Names::NoMatter
     }
 }
 
