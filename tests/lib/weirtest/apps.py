@@ -9,6 +9,7 @@ starves the others; tests/apps-starving.txt says which ones do so today. What st
 be gone from there as soon as it no longer pins.
 """
 
+import contextlib
 import difflib
 import fnmatch
 import json
@@ -22,6 +23,7 @@ import time
 
 from . import apps_scenario as scenario
 from .case import REGISTRY, Case, Skip
+from .mywire import MyError
 from .mywire import Wire as MyWire
 from .pgwire import Wire as PgWire
 from .target import direct_target, superuser
@@ -185,6 +187,20 @@ class Play:
         self.phases = {name: steps for name, steps in (scenario.PG if kind == "postgres" else scenario.MY).items() if name not in framework.without}
         self.wing = "pg" if kind == "postgres" else "my"
 
+    def end_what_runs(self):
+        """Statements of this framework's clients whose program has gone: a cross join that was to be cancelled runs on for as long as it likes, and
+        takes the machine from whoever comes next. A run that was killed could not end its own."""
+        if self.kind == "postgres":
+            return  # there it sleeps
+        common = f"apps_{self.framework.name}"
+        with ask(self.kind) as wire:
+            for row in wire.ask("SHOW FULL PROCESSLIST"):
+                if row[4] in ("Query", "Execute") and row[3] and row[3].startswith(common) and (row[7] or "").startswith(scenario.MY_LONG):
+                    try:
+                        wire.ask(f"KILL {row[0]}")
+                    except MyError:
+                        pass  # it has ended by itself
+
     def database(self, what):
         with ask(self.kind) as wire:
             for statement in getattr(scenario, f"{self.wing}_{what}")(self.framework.name, CLIENTS, self.kind):
@@ -192,10 +208,13 @@ class Play:
 
     def run(self, target, clients=CLIENTS, skip=(), after=lambda name, program: None, watch=None):
         """{phase: {client: what it saw}}"""
+        self.end_what_runs()
         self.database("setup")
         seen = {}
         whos = [scenario.Who(self.framework.name, n, self.kind) for n in range(clients)]
-        with Program(self.framework, target) as program:
+        with contextlib.ExitStack() as ends:
+            ends.callback(self.end_what_runs)
+            program = ends.enter_context(Program(self.framework, target))
             program.say({"clients": {w.number: w.told() for w in whos}})
             if watch:
                 watch.program = program

@@ -622,8 +622,12 @@ def my_other_setting(w):
 
 
 @phase(MY)
+# Runs until it is cancelled.
+MY_LONG = "SELECT count(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c WHERE"
+
+
 def my_cancel(w):
-    return [["cancel", f"SELECT count(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c WHERE SLEEP(0.001) + {w.number} < 0"], query(f"SELECT {w.number}")]
+    return [["cancel", f"{MY_LONG} SLEEP(0.001) + {w.number} < 0"], query(f"SELECT {w.number}")]
 
 
 @phase(MY)
