@@ -208,7 +208,7 @@ impl Front {
                 return found;
             }
         }
-        if self.shows_warnings(&class, text, false, out) || self.misses_condition(&class, text, out) {
+        if self.shows_warnings(&class, text, false, out) || self.misses_condition(&class, text, false, out) {
             return Found::Answered { len };
         }
         if let Some(found) = self.answer_head(&class, text, len, out) {
@@ -545,9 +545,13 @@ impl Front {
                 self.request.judged_by = statement.judged_by;
                 self.request.class = (*statement.class).clone();
                 // A server opens no cursor for it, whatever is asked for.
-                if self.request.class.uses.contains(Uses::WARNINGS) && params == 0 {
+                let asks = Uses::WARNINGS | Uses::DIAGNOSTICS;
+                if self.request.class.uses.intersects(asks) && params == 0 {
                     let (class, text) = (self.request.class.clone(), statement.text.clone());
-                    if self.shows_warnings(&class, &text.text, true, out) {
+                    let text = &text.text;
+                    if self.shows_warnings(&class, text, true, out)
+                        || self.misses_condition(&class, text, true, out)
+                    {
                         return Ok(Found::Answered { len });
                     }
                 }

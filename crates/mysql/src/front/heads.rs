@@ -52,7 +52,13 @@ impl Front {
     /// Answers GET DIAGNOSTICS, if it is all that the text says and asks for a condition that is not among
     /// those that are kept: no server could be given all of these. Unlike others it leaves -1 for
     /// ROW_COUNT().
-    pub(super) fn misses_condition(&mut self, class: &Class, text: &[u8], out: &mut Vec<u8>) -> bool {
+    pub(super) fn misses_condition(
+        &mut self,
+        class: &Class,
+        text: &[u8],
+        executed: bool,
+        out: &mut Vec<u8>,
+    ) -> bool {
         let is_all = !self.state.multi_statements || says::is_all_of(class, text);
         let is_read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
         if class.verb != Verb::Get || class.statements != 1 || !is_all || !is_read {
@@ -60,6 +66,10 @@ impl Front {
         }
         if !self.adds_missed(text) {
             return false;
+        }
+        if executed {
+            let came_back = self.comes_back();
+            self.keep_untold(&came_back);
         }
         self.put_warned(0, out);
         self.shift = 0;
