@@ -79,10 +79,13 @@ macro_rules! views {
     };
 }
 
+/// Functions of the database's own, which only a server of another version has otherwise.
+const SYSTEM_FUNCTIONS: &str = " SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384;";
+
 /// Everything behind the functions. The first column says what a row is.
 macro_rules! the_rest {
     () => {
-        " SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384; BEGIN; \
+        " BEGIN; \
          SELECT 't', c.relname, p.proname, pg_catalog.substring(pg_catalog.pg_get_triggerdef(t.oid), ' WHEN (.*) EXECUTE ') \
             FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; COMMIT; \
          SELECT 'p', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) \
@@ -108,7 +111,7 @@ macro_rules! the_rest {
             WHERE o.oid >= 16384 AND o.oprname = '||' AND o.oprleft = 25 AND o.oprright = 25; \
          SELECT 'g', p.proname, s FROM pg_catalog.pg_proc p, pg_catalog.unnest(p.proconfig) s WHERE p.oid >= 16384; \
          SELECT 'd', pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k WHERE k.oid >= 16384 AND k.contypid <> 0; \
-         SELECT 'e', p.proname FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid"
+         SELECT 'e', p.proname FROM pg_catalog.pg_event_trigger e JOIN pg_catalog.pg_proc p ON p.oid = e.evtfoid;"
     };
 }
 
@@ -127,7 +130,7 @@ macro_rules! functions {
     };
 }
 
-/// Asks for everything, the fingerprint first: what changes while the rest is read is found by the next look.
+/// Asks for everything but [`SYSTEM_FUNCTIONS`], the fingerprint first: what changes while the rest is read is found by the next look.
 pub const WHOLE: &str = concat!(
     fingerprint!(),
     account!(),
@@ -183,10 +186,18 @@ impl Back {
             put_query(&mut bytes, b"ROLLBACK");
             self.queue.push(Owed::Internal(Internal::Quiet));
         }
+        let version = self.reported.get("server_version").unwrap_or_default();
+        let system = self.knowledge.last().and_then(|last| last.system_names(version));
+        let more = if system.is_none() { SYSTEM_FUNCTIONS } else { "" };
+        let builder = whole.then(|| {
+            let mut builder = Builder::new(Dialect::POSTGRES);
+            builder.of_version(version, system);
+            builder
+        });
         let text = match (whole, self.major_version() >= SQL_BODIES) {
-            (false, _) => FINGERPRINT,
-            (true, true) => WHOLE,
-            (true, false) => WHOLE_OLD,
+            (false, _) => FINGERPRINT.to_owned(),
+            (true, true) => [WHOLE, more].concat(),
+            (true, false) => [WHOLE_OLD, more].concat(),
         };
         put_query(&mut bytes, text.as_bytes());
         self.queue.push(Owed::Internal(Internal::Catalogue));
@@ -194,7 +205,6 @@ impl Back {
             tail.ended = true;
         }
         self.unnamed = None;
-        let builder = whole.then(|| Builder::new(Dialect::POSTGRES));
         self.study = Some(Box::new(Study {
             reading,
             builder,

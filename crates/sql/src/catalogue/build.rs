@@ -4,9 +4,10 @@
 //! selects from or writes to is followed through all levels.
 
 use super::code::{Code, Facts};
-use super::{Anything, Catalogue, Doings, Meaning, NameKey, Names, SettingBits};
+use super::{Anything, Catalogue, Doings, Meaning, NameKey, Names, SettingBits, SystemNames};
 use crate::Dialect;
 use crate::class::{SettingNames, Uses};
+use std::sync::Arc;
 use weir_wire::Pin;
 use weir_wire::limits::CATALOGUE_BYTES;
 
@@ -128,6 +129,10 @@ pub struct Builder {
     dialect: Dialect,
     things: Vec<(Place, Thing)>,
     system: Vec<NameKey>,
+    /// The version of the server that has these.
+    version: Box<[u8]>,
+    /// The same, from a reading before this one.
+    known_system: Option<Arc<SystemNames>>,
     variables: Names<()>,
     bytes: usize,
     blind: bool,
@@ -140,6 +145,8 @@ impl Builder {
             dialect,
             things: Vec::new(),
             system: Vec::new(),
+            version: Box::default(),
+            known_system: None,
             variables: Names::default(),
             bytes: 0,
             blind: false,
@@ -149,6 +156,11 @@ impl Builder {
     /// Something could not be read: every name may stand for anything.
     pub fn is_incomplete(&mut self) {
         self.blind = true;
+    }
+
+    /// The server has this version. `known`: its functions, which then do not come again.
+    pub fn of_version(&mut self, version: &[u8], known: Option<Arc<SystemNames>>) {
+        (self.version, self.known_system) = (version.into(), known);
     }
 
     /// A function that every database of this version has.
@@ -301,7 +313,11 @@ impl Builder {
             return Catalogue::blind();
         }
         let mut names: Names<Meaning> = Names::default();
-        for &key in &self.system {
+        let system = self.known_system.take().unwrap_or_else(|| {
+            let (version, names) = (std::mem::take(&mut self.version), std::mem::take(&mut self.system));
+            Arc::new(SystemNames { version, names })
+        });
+        for &key in &system.names {
             names.entry(key).or_default().is_system = true;
         }
         if !self.dialect.is_mysql() {
@@ -345,7 +361,8 @@ impl Builder {
         if !self.things.iter().any(|(_, thing)| thing.key == settings_view) {
             names.remove(&settings_view);
         }
-        let mut catalogue = Catalogue { names, settings, anything, ..Catalogue::default() };
+        let system = Some(system).filter(|system| !system.names.is_empty());
+        let mut catalogue = Catalogue { names, settings, anything, system, ..Catalogue::default() };
         for (place, thing) in &self.things {
             let reached = thing.facts.reached(&catalogue.names, anything);
             match place {

@@ -28,6 +28,7 @@ pub use knowledge::{Group, Knowledge, Proof, Reading, UnknownCode, Unsettled};
 use crate::class::{Locks, SettingNames, Touched, Uses};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 use weir_wire::{Pin, Pins};
 
 /// What running something may do.
@@ -238,6 +239,15 @@ pub struct Catalogue {
     has_event_triggers: bool,
     /// It could not be read, or not whole: every name may stand for anything.
     blind: bool,
+    system: Option<Arc<SystemNames>>,
+}
+
+/// The names of the functions that every database of one version of the server has. They are most of what
+/// there is to read, and stay the same.
+#[derive(Debug)]
+pub struct SystemNames {
+    version: Box<[u8]>,
+    names: Vec<NameKey>,
 }
 
 /// What a server has answered about its catalogue.
@@ -290,6 +300,11 @@ impl Catalogue {
     /// Of a database whose catalogue cannot be read.
     pub fn blind() -> Catalogue {
         Catalogue { blind: true, ..Catalogue::default() }
+    }
+
+    /// The functions of a server of this version, if it was read from one.
+    pub fn system_names(&self, version: &[u8]) -> Option<Arc<SystemNames>> {
+        self.system.clone().filter(|system| *system.version == *version)
     }
 
     /// It could not be read whole.

@@ -905,3 +905,25 @@ fn the_same_of_mysql() {
         }
     }
 }
+
+#[test]
+fn the_functions_of_a_version_are_read_once_for_all_of_its_catalogues() {
+    let read = |version: &[u8], known, names: &[&str]| {
+        let mut builder = Builder::new(Dialect::POSTGRES);
+        builder.of_version(version, known);
+        names.iter().for_each(|name| builder.system_function(name.as_bytes()));
+        builder.function(plpgsql("calls", "begin perform of_this_version('A'); end"));
+        Arc::new(builder.finish())
+    };
+    let first = read(b"15.1", None, &["of_this_version"]);
+    let known = first.system_names(b"15.1");
+    assert!(known.is_some() && first.system_names(b"16.0").is_none());
+    let second = read(b"15.1", known, &[]);
+    for catalogue in [&first, &second] {
+        assert!(by(Dialect::POSTGRES, "select calls()", catalogue).pins.is_empty());
+    }
+    assert!(second.system_names(b"15.1").is_some());
+    let unread = read(b"16.0", first.system_names(b"16.0"), &[]);
+    assert!(by(Dialect::POSTGRES, "select calls()", &unread).pins.contains(Pin::Code));
+    assert!(unread.system_names(b"16.0").is_none(), "nothing was read: next time it is asked for");
+}
