@@ -83,7 +83,8 @@ impl Front {
             // The tracker says how long it holds.
             pins.remove(Pin::Setting);
         }
-        let is_read = class.statements == 1 || class.proven;
+        let unread = class.doubtful || class.ddl || class.uses.contains(Uses::EXECUTABLE_COMMENT);
+        let is_read = class.statements == 1 || class.proven || !unread;
         let sets_nothing = class.pins.iter().all(|pin| pin == Pin::UserVariable);
         explained |= class.lends_settings && is_read && sets_nothing && !runs_code(class);
         if !self.traits.trackers && class.uses.contains(Uses::BLOCK) {
