@@ -17,6 +17,7 @@ use crate::back::Back;
 use crate::effects::{Effects, Outcome, Traces};
 use crate::front::{Front, names_temporary};
 use crate::message::query::put_query;
+use crate::prepared::ClientPrepared;
 use crate::queue::{Internal, Owed};
 use crate::role::{AUTHORIZATION, NO_ROLE, ROLE, WHO, is_who};
 use crate::session_state::{Reported, Settings, follows, put_literal};
@@ -317,6 +318,10 @@ impl Back {
             if rest.contains(*pin) {
                 text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b"," });
                 text.extend_from_slice(is_there.as_bytes());
+                if *pin == Pin::SqlPrepare && self.own_names.is_some() {
+                    let names = front.prepared.as_deref().map_or(0, ClientPrepared::len);
+                    text.extend_from_slice(of_the_protocol(names).as_bytes());
+                }
             }
         }
         questions.asked = Some(Asked { settings, named, rights, rest, values: Vec::new() });
@@ -452,6 +457,14 @@ impl Back {
         }
         Some(())
     }
+}
+
+/// Behind whether SQL has left names: or whether those of the protocol are not so many any more. DEALLOCATE
+/// in the midst of a text, or in code, takes them without a word, and only that server knows.
+fn of_the_protocol(names: usize) -> String {
+    format!(
+        " OR (SELECT pg_catalog.count(*) FROM pg_catalog.pg_prepared_statements WHERE NOT from_sql) OPERATOR(pg_catalog.<>) {names}"
+    )
 }
 
 /// Appends what shows the value of a setting. NULL: it is not set, or there is no role, which is so at the

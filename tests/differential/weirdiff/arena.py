@@ -61,20 +61,21 @@ class Unfair(Exception):
 
 
 class Worker:
-    def __init__(self, kind, number, in_place=None, avoid=None, clients=None):
+    def __init__(self, kind, number, args):
         self.kind = kind
+        self.beside = bool(args.beside_ddl)
         env = server_env()
         address = ("127.0.0.1", int(env[f"WEIR_TEST_{kind.upper()}_PORT"]))
         make_place, config, self.generator = parts(kind)
-        if avoid:
-            self.generator.avoid = re.compile(avoid)
-        self.generator.clients = clients
+        if args.avoid:
+            self.generator.avoid = re.compile(args.avoid)
+        self.generator.clients = args.clients
         self.generator.seldom = known.Known().seldom(kind)
         fixed = None
-        if in_place:
-            host, _, port = in_place.rpartition(":")
+        if args.in_place_of_weir:
+            host, _, port = args.in_place_of_weir.rpartition(":")
             fixed = (host, int(port))
-        self.weirs = Weirs(lambda port, servers: config(kind, number, address[1], port, servers), f"{kind}{number}.{os.getpid()}", fixed,
+        self.weirs = Weirs(lambda port, servers: config(kind, number, address[1], port, servers + self.beside), f"{kind}{number}.{os.getpid()}", fixed,
                            lambda address: self.place.greet(address))
         self.place = make_place(address, number, self.weirs, env)
         self.history = collections.defaultdict(list)
@@ -103,7 +104,11 @@ class Worker:
         return script, Player(self.place, True).play(script, source(), generator.learn)
 
     def through_weir(self, script, direct, again=False):
-        weir = Player(self.place, False, again).play(script, like=direct)
+        with contextlib.ExitStack() as ends:
+            if self.beside:
+                self.place.weir_address = self.weirs(script.servers)
+                ends.callback(self.place.begin_change())
+            weir = Player(self.place, False, again).play(script, like=direct)
         if said := self.weirs.trouble(script.servers):
             return Difference("end", "Weir", "", said)
         difference = compare(direct, weir)
@@ -300,7 +305,7 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
     counts = collections.Counter()
     later = Later(kind, args, out, one_at_a_time)
     try:
-        worker = Worker(kind, number, args.in_place_of_weir, args.avoid, args.clients)
+        worker = Worker(kind, number, args)
         for seed in seeds:
             # Nobody else ends it where the tester itself was killed.
             if time.monotonic() > until or os.getppid() != tester:
@@ -314,7 +319,7 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
                 counts["stuck"] += 1
                 out.put(("stuck", seed, str(e)[:500]))
                 worker.close()
-                worker = Worker(kind, number, args.in_place_of_weir, args.avoid, args.clients)
+                worker = Worker(kind, number, args)
                 continue
             counts["sessions"] += 1
             counts["requests"] += sum(len(step) for step in script.steps)
@@ -503,7 +508,7 @@ def replay(paths, args, report):
                     continue
                 one = scripts.Script(kind, script.servers, script.steps, script.options)
                 if kind not in workers:
-                    workers[kind] = Worker(kind, 90 + args.number, args.in_place_of_weir)
+                    workers[kind] = Worker(kind, 90 + args.number, args)
                 played += 1
                 replay_one(workers[kind], path, one, args, report)
     finally:

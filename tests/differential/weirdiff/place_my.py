@@ -108,6 +108,32 @@ class MyPlace:
             client.answer(client.ask_for([["Q", "DROP TABLE IF EXISTS not_there"]], self), 30)
         client.close()
 
+    def begin_change(self):
+        """A client of this Weir's has a table's change under way until what this returns is called: the catalogue proves nothing meanwhile. It waits for
+        somebody who reads that table in a transaction."""
+        schema = self.schemas[False]
+        reader = my.Client(self.address, self.user, schema, schema, {}, 30)
+        for text in ("BEGIN", "SELECT * FROM unsettled"):
+            reader.ask(text)
+        client = my.Client(self.weir_address, self.user, schema, schema, {}, 30)
+        client.ask("SET SESSION lock_wait_timeout = 600")
+        owed = client.ask_for([["Q", "ALTER TABLE unsettled COMMENT = 'changed'"]], self)
+        self.watch_change(schema)
+
+        def end():
+            reader.close(True)
+            client.answer(owed, 30)
+            client.close(True)
+        return end
+
+    def watch_change(self, schema):
+        """Until it is under way."""
+        for _ in range(2000):
+            if any(row[1] == self.user and row[3] == schema and (row[7] or "").startswith("ALTER TABLE unsettled") for row in self.admin.ask("SHOW FULL PROCESSLIST")):
+                return
+            time.sleep(0.0005)
+        raise RuntimeError("the change has not begun")
+
     def watch(self, texts):
         pass
 

@@ -29,7 +29,8 @@ CREATE TABLE S.shadow (id int PRIMARY KEY, v varchar(20));
 CREATE TABLE S.five (a varchar(20));
 INSERT INTO S.five VALUES ('1a'), ('2b'), ('3c'), ('4d'), ('5e');
 CREATE TABLE S.tset (id int, v varchar(20)); CREATE TABLE S.tlog (id int); CREATE TABLE S.tlock (id int);
-CREATE TABLE S.u (id int AUTO_INCREMENT PRIMARY KEY, k int UNIQUE, n int)""" + "".join(
+CREATE TABLE S.u (id int AUTO_INCREMENT PRIMARY KEY, k int UNIQUE, n int);
+CREATE TABLE S.unsettled (a int)""" + "".join(
     f"; CREATE TABLE S.own_{c} (id int AUTO_INCREMENT PRIMARY KEY, n int)" for c in "abcdefgh")
 
 ROUTINES = [

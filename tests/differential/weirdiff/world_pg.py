@@ -191,6 +191,6 @@ END $$"""
 
 # What sessions hold in the server beyond their statements: locks that others could run into.
 HELD = """PREPARE held AS SELECT coalesce(string_agg(k, ', ' ORDER BY k), '') FROM (SELECT locktype || ' ' || mode || ' ' || count(*) AS k FROM pg_locks
-WHERE pid <> pg_backend_pid() AND (locktype IN ('advisory', 'transactionid') OR locktype = 'relation' AND mode <> 'AccessShareLock')
+WHERE pid <> pg_backend_pid() AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 987654321) AND (locktype IN ('advisory', 'transactionid') OR locktype = 'relation' AND mode <> 'AccessShareLock')
 AND (database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend') GROUP BY locktype, mode) x"""
