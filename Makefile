@@ -62,12 +62,13 @@ apps: ## All frameworks as applications use them, direct and through Weir with 2
 	@WEIR_APPS=all tests/setup
 	@WEIR_APPS=all tests/run drivers --jobs 1 apps_pg apps_my
 
-differential: ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS, CLIENTS=8)
+differential: ## Random sessions direct and through Weir, compared (DB=postgres|mysql|mariadb, SECONDS or SESSIONS=N, SEED, JOBS, CLIENTS=8, BESIDE_DDL=yes)
 	@tests/setup
 	cargo build --bin weir --profile checked
 	@WEIR_TEST_DATA=$${WEIR_TEST_DATA-/dev/shm} tests/servers/servers up
 	@WEIR_BIN=target/checked/weir tests/differential/differential $(DB) $(if $(SESSIONS),--sessions $(SESSIONS),$(if $(filter environment command%,$(origin SECONDS)),--seconds $(SECONDS))) \
-	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(CLIENTS),--clients $(CLIENTS))
+	  $(if $(SEED),--seed $(SEED)) $(if $(JOBS),--jobs $(JOBS)) $(if $(CLIENTS),--clients $(CLIENTS)) \
+	  $(if $(BESIDE_DDL),--beside-ddl --avoid FLUSH)
 
 regress: ## PostgreSQL's own regression tests, direct and through Weir (MODE=transaction|session, SERVERS=N, ARGS=--parallel|--contrib)
 	@tests/setup
