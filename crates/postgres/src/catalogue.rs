@@ -130,7 +130,8 @@ macro_rules! functions {
     };
 }
 
-/// Asks for everything but [`SYSTEM_FUNCTIONS`], the fingerprint first: what changes while the rest is read is found by the next look.
+/// Asks for everything but [`SYSTEM_FUNCTIONS`], the fingerprint first: what changes while the rest is read
+/// is found by the next look.
 pub const WHOLE: &str = concat!(
     fingerprint!(),
     account!(),

@@ -265,8 +265,8 @@ impl Knowledge {
             return false;
         }
         if under_way > 0 {
-            // Somebody has to say so of code that has changed before, too: where many change theirs, or tables,
-            // there is no end of it. Tables that are being changed may be locked for long.
+            // Somebody has to say so of code that has changed before, too: where many change theirs, or
+            // tables, there is no end of it. Tables that are being changed may be locked for long.
             return self.is_of_other_code() && self.locked_ms.load(SeqCst) < since_ms.max(1);
         }
         self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
