@@ -143,10 +143,7 @@ const DEFINED: &str = "SHOW GLOBAL STATUS WHERE Variable_name REGEXP '^Com_(alte
 /// for. Its tables of the catalogue open those that they tell of; most locks are those of a statement that is
 /// over at once. Where one is not, the whole question takes some seconds. (Behind SET STATEMENT a later OK
 /// would tell of a change that no client has made.)
-const LEAVES_OUT_LOCKED: &str = "SET @weir=@@lock_wait_timeout,lock_wait_timeout=1";
-
-/// Takes that back.
-const WAITS_AGAIN: &str = "SET lock_wait_timeout=@weir";
+const LEAVES_OUT_LOCKED: &str = "SET lock_wait_timeout=1";
 
 /// What was left out. Only [`LOCKED`] counts: a view whose tables are gone warns, too.
 const LEFT_OUT: &str = "SHOW WARNINGS";
@@ -206,10 +203,13 @@ impl Back {
         let limit = self.session.row_limit().map(|limit| format!("SET sql_select_limit={limit}"));
         let all = [text, ALL].concat();
         let mut steps = VecDeque::from([(Step::Catalogue, all.as_str())]);
-        if self.session.flavour == Flavour::MariaDb {
+        let waits_again =
+            self.session.lock_wait_timeout().map(|seconds| format!("SET lock_wait_timeout={seconds}"));
+        if let Some(waits_again) = waits_again.as_deref().filter(|_| self.session.flavour == Flavour::MariaDb)
+        {
             steps.push_front((Step::Set, LEAVES_OUT_LOCKED));
             steps.push_back((Step::LeftOut, LEFT_OUT));
-            steps.push_back((Step::Set, WAITS_AGAIN));
+            steps.push_back((Step::Set, waits_again));
         }
         steps.push_back((Step::Defined, DEFINED));
         if let Some(limit) = &limit {

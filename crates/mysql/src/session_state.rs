@@ -526,6 +526,11 @@ impl ServerState {
         limit.parse::<u64>().map_or(true, |rows| rows < ENOUGH).then_some(limit)
     }
 
+    /// How long this session waits for a table's lock, in seconds; `None` where that is not known.
+    pub(crate) fn lock_wait_timeout(&self) -> Option<&str> {
+        self.effective(&self.state, Slot::LockWaitTimeout)
+    }
+
     /// `SET names 'utf8mb4', sql_mode=''`: what has to be said, in as few statements as do it.
     fn assignments(&mut self, to: &State) -> Vec<String> {
         let mut statements = Vec::new();
