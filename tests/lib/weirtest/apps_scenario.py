@@ -621,11 +621,11 @@ def my_other_setting(w):
             execute("SET SESSION max_heap_table_size = DEFAULT, join_buffer_size = DEFAULT, default_week_format = DEFAULT"), query(f"SELECT {w.number}")]
 
 
-@phase(MY)
 # Runs until it is cancelled.
 MY_LONG = "SELECT count(*) FROM information_schema.columns a, information_schema.columns b, information_schema.columns c WHERE"
 
 
+@phase(MY)
 def my_cancel(w):
     return [["cancel", f"{MY_LONG} SLEEP(0.001) + {w.number} < 0"], query(f"SELECT {w.number}")]
 
