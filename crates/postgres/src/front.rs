@@ -200,7 +200,9 @@ impl Front {
             return;
         }
         let (effects, _, state) = self.judge().text(text);
-        if !effects.statement_names && effects.executes.is_none() {
+        // What the code draws from sequences, or asks of them, was to be seen to when the request came.
+        let sequences = effects.asks_sequence || effects.draws;
+        if !effects.statement_names && effects.executes.is_none() && !sequences {
             self.names_matter = Names::NoMatter;
             self.asks_sequence = self.asks_outright;
             self.texts.first = Some((effects, state));
