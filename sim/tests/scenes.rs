@@ -182,6 +182,33 @@ fn a_cancel_for_the_head_of_a_shared_server_hits_nobody_behind_it() {
     }
 }
 
+/// A statement is cancelled at each moment from when it has reached Weir on, also while the server is given
+/// its client's settings: who asks once is not left waiting.
+#[test]
+fn a_cancel_that_comes_while_settings_are_brought_is_not_lost() {
+    for (protocol, set) in [
+        (Protocol::Postgres, "SET application_name = 'a' /* */"),
+        (Protocol::Mysql, "SET time_zone = '+01:00' /* */"),
+    ] {
+        for asked_us in (40_000..44_000).step_by(20) {
+            let other =
+                part(protocol, [at(2_000, Say("SELECT 'x' /* */")), at(20_000, Say("SELECT 'x' /* */"))]);
+            let slow = SayAndCancel("SELECT 'x' /* sleep=500000 */");
+            let lines = [
+                at(1_000, Say("SELECT 'x' /* */")),
+                at(10_000, Say(set)),
+                at(40_000, slow),
+                at(asked_us, Cancel),
+            ];
+            let report = play(
+                &format!("{protocol:?}, asked for after {asked_us} us"),
+                Plan::scene(vec![part(protocol, lines), other]),
+            );
+            assert_eq!(report.cancelled, 1, "{protocol:?}, asked for after {asked_us} us");
+        }
+    }
+}
+
 /// KILL and cancel requests of those who may not: another user's, and one without the secret.
 #[test]
 fn who_may_not_cancel_cancels_nothing() {

@@ -855,6 +855,36 @@ def where_clients_ask_what_they_have_drawn_they_keep_it_until_they_ask(s):
         b.ask("select 1")
 
 
+@answers(before=["create sequence numbers; grant all on numbers to public"], pools=(2, 3))
+def the_first_who_asks_what_its_nextval_has_drawn_is_told_though_others_have_drawn_there(s):
+    clients = [s.open(f"c{n}") for n in range(5)]
+    # Everywhere somebody has drawn, and nobody has asked yet.
+    for c in clients:
+        c.ask("begin")
+        c.ask("select nextval('numbers') > 0")
+        c.ask("commit")
+    for c, draws in zip(clients, ("select nextval('numbers') > 0", "select setval('numbers', 700)", "values (nextval('numbers') > 0)")):
+        c.ask(draws)
+        c.ask("select currval('numbers') = last_value from numbers")
+
+
+@answers(before=["create sequence numbers; grant all on numbers to public"], pools=(2, 3))
+def what_a_prepared_nextval_has_drawn_is_known_behind_its_deallocate(s):
+    """As PDO does: Parse, Execute and DEALLOCATE, each in a request of its own."""
+    clients = [s.open(f"c{n}") for n in range(5)]
+    for n, c in enumerate(clients):
+        c.prepare("select nextval('numbers') > 0", f"pdo_stmt_{n}")
+        c.run(name=f"pdo_stmt_{n}")
+        c.ask(f"deallocate pdo_stmt_{n}")
+        for other in clients[:n]:
+            other.ask("begin")
+            other.ask("select nextval('numbers') > 0")
+            other.ask("commit")
+        c.prepare("select currval('numbers') > 0", "pdo_stmt_last")
+        c.run(name="pdo_stmt_last")
+        c.ask("deallocate pdo_stmt_last")
+
+
 # --- Statements by their clients' names ------------------------------------------------------------------------------------
 
 LISTED = "select name, statement, parameter_types::text, from_sql from pg_prepared_statements order by name"

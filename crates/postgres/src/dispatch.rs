@@ -8,7 +8,7 @@
 //! sees the replies to what was added.
 
 use crate::back::{Back, Held};
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
 use crate::late::Late;
@@ -225,8 +225,9 @@ impl Back {
         let characteristics =
             front.rare.as_deref_mut().is_some_and(|rare| std::mem::take(&mut rare.characteristics));
         front.ties = false;
-        if std::mem::take(&mut front.only_prepares) {
-            // Drivers prepare in one request and run in the next: who has drawn may ask there.
+        if std::mem::take(&mut front.runs_nothing) {
+            // Drivers prepare in one request and run in the next, and take the last one's name away in
+            // between: who has drawn may ask behind that.
             (front.asks_sequence, front.controls) = (false, false);
             return;
         }
@@ -234,13 +235,14 @@ impl Back {
         front.traces.soften();
         self.traces.soften();
         let asks = std::mem::take(&mut front.asks_sequence);
-        // Who stays here asks here, and where clients ask at all nobody draws on top of what others have
-        // drawn.
+        // Who stays here asks here, as does who names the sequence; and where clients ask at all nobody draws
+        // on top of what others have drawn.
         let stays = std::mem::take(&mut front.controls)
             || self.boundary == Boundary::InTransaction
             || !front.traces.pins().is_empty();
         let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.id());
-        let covers = draws && others && (stays || front.knowledge.are_sequences_asked());
+        let may_ask = draws == Draws::Outright || stays || front.knowledge.are_sequences_asked();
+        let covers = draws != Draws::No && others && may_ask;
         if !asks && !covers {
             return;
         }
@@ -250,7 +252,7 @@ impl Back {
             return;
         }
         let here = self.server_pid();
-        let asks_what_it_drew = asks && outright && front.drew_at != 0 && !draws;
+        let asks_what_it_drew = asks && outright && front.drew_at != 0 && draws == Draws::No;
         if asks_what_it_drew {
             front.knowledge.note_sequences_asked();
         }
@@ -302,7 +304,7 @@ impl Back {
             self.note_told(touched);
         }
         self.temporary_path |= effects.temporary_path;
-        if effects.draws {
+        if effects.draws != Draws::No {
             // It may draw, and may not.
             self.mixes_drawn |= self.drawn_by != 0 && self.drawn_by != front.id();
             self.drawn_by = front.id();
@@ -310,8 +312,7 @@ impl Back {
         }
         if let Some(tail) = self.queue.tail_mut() {
             tail.controls |= effects.controls;
-            tail.draws |= effects.draws;
-            tail.draws_outright |= effects.draws_outright;
+            tail.draws = tail.draws.max(effects.draws);
             tail.asks |= effects.asks_sequence;
         }
     }

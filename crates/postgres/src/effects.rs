@@ -11,6 +11,17 @@ use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
+/// Whether a text draws from a sequence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Draws {
+    #[default]
+    No,
+    /// It may: an INSERT does where a column has such a default.
+    May,
+    /// It says so: `nextval()`, `setval()`.
+    Outright,
+}
+
 /// What a text does to its session if it succeeds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Effects {
@@ -36,10 +47,7 @@ pub struct Effects {
     pub may_set: bool,
     /// Asks `currval()` or `lastval()`, by its own words or by code of users.
     pub asks_sequence: bool,
-    /// May draw from a sequence: an INSERT does where a column has such a default.
-    pub draws: bool,
-    /// It says that it draws: `nextval()`, `setval()`.
-    pub draws_outright: bool,
+    pub draws: Draws,
     /// Has transaction control: what it or its neighbours clear may come back in the same request.
     pub controls: bool,
     /// Says how its transaction is to be: nothing of Weir's may run in front of it there.
@@ -168,7 +176,7 @@ impl Effects {
     /// Of a class. Texts without effects share one value.
     pub fn of_class(class: &Class) -> Arc<Effects> {
         let mut pins = class.pins;
-        let draws_outright = class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL);
+        let draws = draws(class);
         if class.touched().is_some_and(|touched| touched.tells.is_any()) {
             // Which setting its server knows from now on is not known, so no other one can be told of it.
             pins.insert(Pin::Setting);
@@ -199,7 +207,7 @@ impl Effects {
             && class.only_reads()
             && pins.is_empty()
             && class.touched().is_none()
-            && !draws_outright
+            && draws != Draws::Outright
             && !class.statement_names;
         let effects = Effects {
             pins,
@@ -212,8 +220,7 @@ impl Effects {
             is_planned: is_planned(class.verb),
             may_set: may_set(class),
             asks_sequence: asks_sequence(class),
-            draws: may_draw(class),
-            draws_outright,
+            draws,
             controls: class.uses.intersects(Uses::TRANSACTION),
             characteristics: matches!(
                 class.transaction,
@@ -243,18 +250,18 @@ impl Effects {
                 [
                     Arc::new(Effects { shareable: true, alike: true, ..planned() }),
                     Arc::new(Effects { shareable: true, ..planned() }),
-                    Arc::new(Effects { draws: true, ..planned() }),
+                    Arc::new(Effects { draws: Draws::May, ..planned() }),
                     Arc::new(Effects { controls: true, ..Effects::default() }),
                     Arc::new(planned()),
-                    Arc::new(Effects { draws: true, may_set: true, ..planned() }),
-                    Arc::new(Effects { draws: true, may_set: true, ..Effects::default() }),
+                    Arc::new(Effects { draws: Draws::May, may_set: true, ..planned() }),
+                    Arc::new(Effects { draws: Draws::May, may_set: true, ..Effects::default() }),
                     Arc::new(Effects::default()),
                     Arc::new(Effects { doubtful: true, ..planned() }),
-                    Arc::new(Effects { doubtful: true, draws: true, ..planned() }),
+                    Arc::new(Effects { doubtful: true, draws: Draws::May, ..planned() }),
                     Arc::new(Effects { may_free: true, ..planned() }),
-                    Arc::new(Effects { may_free: true, draws: true, may_set: true, ..planned() }),
-                    Arc::new(Effects { may_free: true, doubtful: true, draws: true, may_set: true, ..planned() }),
-                    Arc::new(Effects { may_free: true, draws: true, may_set: true, ..Effects::default() }),
+                    Arc::new(Effects { may_free: true, draws: Draws::May, may_set: true, ..planned() }),
+                    Arc::new(Effects { may_free: true, doubtful: true, draws: Draws::May, may_set: true, ..planned() }),
+                    Arc::new(Effects { may_free: true, draws: Draws::May, may_set: true, ..Effects::default() }),
                 ]
             };
         }
@@ -375,8 +382,7 @@ impl Effects {
         both.frees.insert(other.frees);
         both.names = self.names.clone().or_else(|| other.names.clone());
         both.may_set |= other.may_set;
-        both.draws |= other.draws;
-        both.draws_outright |= other.draws_outright;
+        both.draws = self.draws.max(other.draws);
         both.controls |= other.controls;
         both.characteristics |= other.characteristics;
         both.role |= other.role;
@@ -516,14 +522,22 @@ fn asks_sequence(class: &Class) -> bool {
     class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL | Uses::CODE_ASKS_SEQUENCE)
 }
 
-/// Not a known statement, alone, that writes nothing and calls nothing but what is known to be harmless.
-fn may_draw(class: &Class) -> bool {
-    let does = Uses::NEXTVAL | Uses::SETVAL | Uses::UNKNOWN_FUNCTION | Uses::WITH_WRITES | Uses::BLOCK;
+/// No is said of a known statement, alone, that writes nothing and calls nothing but what is known to be
+/// harmless.
+fn draws(class: &Class) -> Draws {
+    if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
+        return Draws::Outright;
+    }
+    let does = Uses::UNKNOWN_FUNCTION | Uses::WITH_WRITES | Uses::BLOCK;
     let only_asks = matches!(class.verb, Verb::Select | Verb::Values)
         && asks_sequence(class)
         && !class.uses.intersects(does | Uses::CODE_WRITES)
         && class.pins.is_empty();
-    !(class.statements <= 1 && (class.only_reads() || is_quiet(class.verb) || only_asks))
+    if class.statements <= 1 && (class.only_reads() || is_quiet(class.verb) || only_asks) {
+        Draws::No
+    } else {
+        Draws::May
+    }
 }
 
 /// Statements that run nothing of the database's own.

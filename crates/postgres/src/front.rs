@@ -13,7 +13,7 @@
 pub(crate) use self::scan::Names;
 use self::scan::{Batch, Long, Scan, Tail, Texts};
 use crate::cancel::ClientKey;
-use crate::effects::{Effects, Judge, Traces};
+use crate::effects::{Draws, Effects, Judge, Traces};
 use crate::error::{Severity, put_error, put_refusal, words_of};
 use crate::late::Late;
 use crate::message::reply::put_ready;
@@ -55,12 +55,13 @@ pub struct Front {
     pub(crate) asks_sequence: bool,
     /// It does so by its own words, and not only because names of statements may stand for what does.
     pub(crate) asks_outright: bool,
-    /// The same request may draw itself.
-    pub(crate) draws: bool,
+    /// The same request draws itself.
+    pub(crate) draws: Draws,
     /// It has transaction control: what it has drawn may be asked behind it in the same transaction.
     pub(crate) controls: bool,
-    /// It prepares, and runs nothing: what the last one has drawn may still be asked by the next one.
-    pub(crate) only_prepares: bool,
+    /// It runs nothing, as it only prepares or takes names away: what the last one has drawn may still be
+    /// asked by the next one.
+    pub(crate) runs_nothing: bool,
     /// It may tie the client to its server.
     pub(crate) ties: bool,
     /// To the request found last it matters which statements are prepared under which names.
@@ -114,9 +115,9 @@ impl Front {
             confirmed: false,
             asks_sequence: false,
             asks_outright: false,
-            draws: false,
+            draws: Draws::No,
             controls: false,
-            only_prepares: false,
+            runs_nothing: false,
             ties: false,
             names_matter: Names::NoMatter,
             drew_at: 0,
@@ -162,7 +163,7 @@ impl Front {
             && !self.wants_own
             && !self.is_at_home
             && !self.names_matter.matter()
-            && !self.draws
+            && self.draws == Draws::No
             && !self.asks_sequence
             && !self.told_fatal
             && self.rare.is_none()
@@ -201,7 +202,7 @@ impl Front {
         }
         let (effects, _, state) = self.judge().text(text);
         // What the code draws from sequences, or asks of them, was to be seen to when the request came.
-        let sequences = effects.asks_sequence || effects.draws;
+        let sequences = effects.asks_sequence || effects.draws != Draws::No;
         if !effects.statement_names && effects.executes.is_none() && !sequences {
             self.names_matter = Names::NoMatter;
             self.asks_sequence = self.asks_outright;

@@ -12,6 +12,7 @@
 //! nothing after it runs. Nothing is delayed where the server would end an idle transaction by itself.
 
 use crate::back::Back;
+use crate::effects::Draws;
 use crate::frame::{put, put_cstr};
 use crate::front::Front;
 use crate::message::query::{SYNC, lone_query, put_parse, put_query};
@@ -320,7 +321,7 @@ impl Front {
     /// statement.
     fn forget_control(&mut self) {
         drop(self.next_text());
-        (self.controls, self.draws, self.ties) = (false, false, false);
+        (self.controls, self.draws, self.ties) = (false, Draws::No, false);
         if let Some(prepared) = self.prepared.as_deref_mut() {
             prepared.unnamed = None;
             prepared.answered = None;

@@ -15,7 +15,7 @@
 //! Invariant: a server opened for one client is brought to the client's settings only once, at the beginning.
 
 use crate::back::Back;
-use crate::effects::{Effects, SetName};
+use crate::effects::{Draws, Effects, SetName};
 use crate::follow::moves;
 use crate::front::Front;
 use crate::listen::Away;
@@ -126,7 +126,7 @@ impl Front {
     /// It may tie its client to its server, as far as that shows in its text.
     pub(crate) fn may_tie(&self, effects: &Effects) -> bool {
         self.ties_by_text(effects)
-            || (effects.draws && self.asks_later())
+            || (effects.draws != Draws::No && self.asks_later())
             || (effects.creates && self.has_temporary_path())
     }
 

@@ -7,7 +7,7 @@
 //! of all entries add up to the length of the list; the changes of skipped messages are undone in reverse
 //! order.
 
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use crate::front::Front;
 use crate::prepared::{Names, ServerPrepared, Statement};
 use crate::session_state::Settings;
@@ -78,10 +78,7 @@ pub(crate) struct Entry {
     pub raw: bool,
     /// It has transaction control.
     pub controls: bool,
-    /// It may draw from a sequence.
-    pub draws: bool,
-    /// It says that it does.
-    pub draws_outright: bool,
+    pub draws: Draws,
     /// It asks what was drawn.
     pub asks: bool,
     /// What it asks, its client may have drawn on another server.
@@ -102,8 +99,7 @@ impl Entry {
         self.completed |= before.completed;
         self.raw |= before.raw;
         self.controls |= before.controls;
-        self.draws |= before.draws;
-        self.draws_outright |= before.draws_outright;
+        self.draws = self.draws.max(before.draws);
         self.asks |= before.asks;
         self.asks_elsewhere |= before.asks_elsewhere;
         self.ddl |= before.ddl;
@@ -475,8 +471,7 @@ impl Queue {
             from_idle,
             raw: false,
             controls: false,
-            draws: false,
-            draws_outright: false,
+            draws: Draws::No,
             asks: false,
             asks_elsewhere: false,
             only_prepares: false,

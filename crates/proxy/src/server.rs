@@ -79,6 +79,8 @@ pub struct Cleaning {
     pub reset: bool,
     /// What it still ran was cancelled.
     pub cancelled: bool,
+    /// What this client runs is to be cancelled as soon as the server has come to it.
+    pub cancel_due: Option<Key>,
     /// Its last client logs in anew, which goes on when nothing of it is left here.
     pub awaited: Option<Key>,
 }

@@ -1,6 +1,7 @@
 //! One test for each trap of the relay; the numbers are those of the project's list of traps.
 
 use super::*;
+use crate::effects::Draws;
 use crate::error::field;
 use crate::front::Front;
 use crate::testing::{back, c, front, front_with, receive, s, send, tags, try_receive, try_send};
@@ -283,7 +284,12 @@ fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
         let all = if discards { cat(&[forgotten, reply.clone()]) } else { reply.clone() };
         assert_eq!(receive(back, Some(front), &all).to_client, reply);
     };
-    assert!(text("insert into t values (1)").draws && !text("select 1").draws && !text("begin").draws);
+    let draws = |sql: &str| text(sql).draws;
+    assert_eq!(
+        (draws("insert into t values (1)"), draws("select nextval('s')")),
+        (Draws::May, Draws::Outright)
+    );
+    assert_eq!((draws("select 1"), draws("begin")), (Draws::No, Draws::No));
     run(&mut f, &mut b, "insert into t values (1)", false);
     run(&mut f, &mut b, "select lastval()", false);
     run(&mut g, &mut b, "select currval('s')", true);

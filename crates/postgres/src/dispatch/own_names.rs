@@ -9,7 +9,7 @@
 //! that none of them comes from SQL, or until it disconnects; then the server is reset.
 
 use crate::back::Back;
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use crate::front::Front;
 use crate::message::query::{SYNC, put_parse, put_query, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
@@ -223,6 +223,6 @@ impl Back {
 
 /// What is executed by a name of the client's may have been prepared by SQL, which nobody read.
 pub(super) fn effects_of_named(known: Option<Arc<Effects>>) -> Arc<Effects> {
-    let any = Effects { may_set: true, draws: true, ..Effects::default() };
+    let any = Effects { may_set: true, draws: Draws::May, ..Effects::default() };
     Arc::new(known.map_or(any.clone(), |known| known.and(&any)))
 }

@@ -135,6 +135,7 @@ impl Front {
                 self.scan.batch.note_sequences(effects);
                 self.scan.batch.resets |= effects.resets_settings();
                 self.scan.batch.note_names(effects);
+                self.scan.batch.texts.note_alone(effects.deallocates.is_none());
                 if let Some(executed) = self.executed(effects) {
                     self.scan.batch.note_sequences(&executed.effects(self.judge()));
                 }
@@ -151,6 +152,7 @@ impl Front {
                 self.scan.batch.texts.runs(false);
                 // It pins.
                 let pins = !leaves_nothing(body);
+                self.scan.batch.texts.note_alone(true);
                 self.scan.batch.may_pin |= pins;
                 self.wants_own |= self.startup_differs && !self.is_at_home && pins;
                 if pins && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
@@ -351,7 +353,7 @@ impl Front {
         self.scan.resetting = still || (batch.resets && !self.startup.is_empty());
         let alone = self.outstanding == 0 && self.boundary == Boundary::Idle && !was_open;
         self.note_questions(batch);
-        self.only_prepares = batch.parses && !batch.binds && !was_open;
+        self.runs_nothing = !batch.texts.runs_alone() && !batch.binds && !was_open;
         let quiet = self.outstanding == 0 || self.under_way_is_shareable;
         let choosy = self.is_choosy();
         let home = self.note_home(batch.texts.only_reads() && !was_open);
@@ -404,7 +406,7 @@ impl Front {
         self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (names_matter && !self.traces.holds_names());
-        self.draws |= batch.draws;
+        self.draws = self.draws.max(batch.draws);
         self.controls |= batch.controls;
         if batch.characteristics {
             self.rare.get_or_insert_default().characteristics = true;
@@ -423,7 +425,7 @@ impl Front {
         // Nothing of it is there yet: names can be brought in front of it.
         self.scan.batch.names_begin_to_matter();
         self.note_questions(self.scan.batch);
-        self.only_prepares = false;
+        self.runs_nothing = false;
         let choosy = self.is_choosy();
         let home = self.note_home(false);
         let mut found = part(at, std::mem::replace(&mut self.scan.open, true));

@@ -7,7 +7,7 @@
 use super::Front;
 use super::find::part;
 use super::scan::{Batch, Long, Tail};
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, HEADER_BYTES, client_header};
 use crate::message::reply::put_ready;
 use weir_sql::Scanner;
@@ -30,12 +30,12 @@ impl Front {
             return Ok(Found::Incomplete);
         }
         self.under_way_is_shareable = false;
-        self.only_prepares = false;
+        self.runs_nothing = false;
         self.scan.set_left(total);
         match tag {
             ClientTag::Query => {
                 // What it asks is known at its end only.
-                (self.asks_sequence, self.draws) = (true, true);
+                (self.asks_sequence, self.draws) = (true, Draws::May);
                 let mut scanner = Scanner::new(self.dialect);
                 let state = self.knowledge.proof().map_or(0, |proof| scanner.watch(proof));
                 self.scan.scanner = Some(Box::new((scanner, state)));

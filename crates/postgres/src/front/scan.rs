@@ -4,7 +4,7 @@
 //!
 //! Invariant: a text is in [`Texts`] once, from the time it is found until it is dispatched.
 
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_sql::Scanner;
@@ -108,7 +108,7 @@ pub(super) struct Batch {
     /// Of all its texts.
     pub(super) fingerprint: u32,
     pub(super) asks_sequence: bool,
-    pub(super) draws: bool,
+    pub(super) draws: Draws,
     pub(super) controls: bool,
     pub(super) characteristics: bool,
     /// What its texts do.
@@ -152,6 +152,7 @@ impl Told {
     const RUNS_MORE: u8 = 4;
     const DIFFERS: u8 = 8;
     const EXECUTES: u8 = 16;
+    const RUNS_ALONE: u8 = 32;
 
     /// There is one.
     pub(super) fn is_there(self) -> bool {
@@ -184,6 +185,16 @@ impl Told {
         self.0 |= Told::EXECUTES;
     }
 
+    /// Something runs without a portal, and is not DEALLOCATE.
+    pub(super) fn runs_alone(self) -> bool {
+        self.0 & Told::RUNS_ALONE != 0
+    }
+
+    /// It does, if `this` is not DEALLOCATE.
+    pub(super) fn note_alone(&mut self, this: bool) {
+        self.0 |= if this { Told::RUNS_ALONE } else { 0 };
+    }
+
     /// There is another one.
     pub(super) fn note(&mut self) {
         self.0 |= Told::IS_THERE;
@@ -210,7 +221,7 @@ impl Batch {
         shareable: true,
         fingerprint: 0,
         asks_sequence: false,
-        draws: false,
+        draws: Draws::No,
         controls: false,
         characteristics: false,
         texts: Told(0),
@@ -246,7 +257,7 @@ impl Batch {
 
     pub(super) fn note_sequences(&mut self, effects: &Effects) {
         self.asks_sequence |= effects.asks_sequence;
-        self.draws |= effects.draws;
+        self.draws = self.draws.max(effects.draws);
         self.controls |= effects.controls;
         self.characteristics |= effects.characteristics;
     }

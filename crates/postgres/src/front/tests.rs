@@ -44,11 +44,11 @@ fn a_long_text_behind_a_rejected_parse_is_not_taken_for_one() {
     let mut f = front(1);
     let parse = [c::parse("s", "select 1"), c::sync()].concat();
     request(find(&mut f, &parse));
-    assert!(f.only_prepares);
+    assert!(f.runs_nothing);
     f.reject(&FaultKind::Cancelled.into(), &parse, &mut Vec::new());
     let long = c::q(&format!("select currval('s'), '{}'", "x".repeat(REQUEST_GATHER_BYTES)));
     assert!(matches!(find(&mut f, &long), Found::Part { .. } | Found::Request { .. }));
-    assert!(!f.only_prepares && f.asks_sequence);
+    assert!(!f.runs_nothing && f.asks_sequence);
 }
 
 #[test]

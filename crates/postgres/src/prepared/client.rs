@@ -5,7 +5,7 @@
 //! Invariant: both are bounded, by number and by bytes.
 
 use super::{Key, Statement};
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -125,7 +125,7 @@ impl ClientPrepared {
             return;
         }
         self.portals.retain(|(name, _)| **name != *portal);
-        if let Some(effects) = effects.filter(|e| !e.is_nothing() || e.controls || e.draws) {
+        if let Some(effects) = effects.filter(|e| !e.is_nothing() || e.controls || e.draws != Draws::No) {
             if self.portals.len() < PORTALS {
                 self.portals.push((portal.into(), effects));
                 return;

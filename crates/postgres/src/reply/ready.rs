@@ -6,7 +6,7 @@ use super::{Way, protocol};
 use crate::back::Back;
 use crate::dispatch::remember_accepted;
 use crate::dispatch::statements::RAW_PARSE;
-use crate::effects::{Effects, Outcome};
+use crate::effects::{Draws, Effects, Outcome};
 use crate::frame::body;
 use crate::front::Front;
 use crate::message::reply::{put_parameter, read_ready};
@@ -88,7 +88,7 @@ impl Back {
         }
         if let Some(entry) = self.queue.head_mut() {
             entry.ready = entry.items == 0;
-            let drew = (entry.draws && boundary == Boundary::Idle).then_some(entry.draws_outright);
+            let drew = if boundary == Boundary::Idle { entry.draws } else { Draws::No };
             let asked = entry.asks;
             let settled = entry.from_idle && !entry.controls && boundary == Boundary::Idle;
             let ends = !settled && boundary == Boundary::Idle;
@@ -117,8 +117,8 @@ impl Back {
                 self.keep_own(front);
             }
             self.note_freed(ends);
-            if let (Some(outright), Some(front)) = (drew, front.as_deref_mut()) {
-                self.keep_drawn(front, outright, asked);
+            if let (true, Some(front)) = (drew != Draws::No, front.as_deref_mut()) {
+                self.keep_drawn(front, drew, asked);
             }
             if raw {
                 // A request that cleared everything may have been answered since it was sent.
@@ -174,9 +174,9 @@ impl Back {
     /// The client may have drawn from a sequence. Who has asked for such a value in vain once keeps its
     /// server from then on; who has named the sequence, or where any have asked at all, until its next
     /// request.
-    fn keep_drawn(&mut self, front: &mut Front, outright: bool, asked: bool) {
+    fn keep_drawn(&mut self, front: &mut Front, drew: Draws, asked: bool) {
         let later = front.asks_later();
-        let may_ask = outright || (!asked && front.knowledge.are_sequences_asked());
+        let may_ask = drew == Draws::Outright || (!asked && front.knowledge.are_sequences_asked());
         for traces in [&mut self.traces, &mut front.traces] {
             if later {
                 traces.pin(Pin::LastResult);

@@ -4,6 +4,8 @@
 //! does not change hands until the cancel's own connection is closed. When the request ends by itself, a
 //! cancel that has not been sent yet is dropped; behind one that has been sent, the client's next request
 //! waits: a late cancel never hits a later request. A request that is still waiting simply leaves the queue.
+//! Where the server first does something of Weir's for the request, as bringing the client's settings, the
+//! cancel waits until it has done so: a program that asks once must not wait for ever.
 
 use super::who::log_client;
 use super::{Hall, Order};
@@ -24,6 +26,9 @@ use weir_net::{Event, Net};
 use weir_session::login::{CancelPlan, ConnectParams, KillOutcome, TlsWish};
 use weir_wire::{Fault, FaultKind};
 
+/// Who is to be told what became of a kill: its worker and key.
+type Asker = Option<(usize, Key)>;
+
 /// A cancel has this long to reach the server.
 const CANCEL_MS: u64 = 10_000;
 
@@ -33,7 +38,7 @@ pub struct Canceller<W: Wing, S> {
     dial: Dial<W>,
     /// The server that must not change hands until this is over.
     server: Key,
-    asker: Option<(usize, Key)>,
+    asker: Asker,
     plan: CancelPlan,
     /// The login before it is over, if it needs one.
     logged_in: bool,
@@ -99,12 +104,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    pub(super) fn answer_kill(&mut self, cx: &mut Cx<'_, N>, asker: (usize, Key), outcome: KillOutcome) {
-        let (worker, asker) = asker;
-        if worker == cx.worker {
-            self.kill_done(cx, asker, outcome);
-        } else {
-            cx.post::<W>(worker, WingMail::KillDone { asker, outcome });
+    pub(super) fn answer_kill(&mut self, cx: &mut Cx<'_, N>, asker: impl Into<Asker>, outcome: KillOutcome) {
+        match asker.into() {
+            Some((worker, asker)) if worker == cx.worker => self.kill_done(cx, asker, outcome),
+            Some((worker, asker)) => cx.post::<W>(worker, WingMail::KillDone { asker, outcome }),
+            None => {}
         }
     }
 
@@ -183,17 +187,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     fn kill_client(&mut self, cx: &mut Cx<'_, N>, key: Key, kill: Kill) {
-        let Some(client) = self.clients.get_mut(key) else {
+        let target = self.clients.get_mut(key).and_then(|client| Some((client.pool, client.front()?)));
+        let target = target.filter(|(_, front)| kill.listed.is_some() || front.id() == kill.number);
+        let Some((id, front)) = target else {
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         };
-        let user = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
-        let user = user.map(|pool| pool.spec.user.as_str());
-        let Phase::Session(front) = &mut client.phase else {
-            return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
-        };
-        if kill.listed.is_none() && front.id() != kill.number {
-            return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
-        }
+        let user = id.and_then(|id| Some(self.pools.get(id.0 as usize)?.as_deref()?.spec.user.as_str()));
         let may = match &kill.warrant {
             Warrant::Secret(secret) => front.is_cancel_secret(secret),
             Warrant::User(asker) => user == Some(asker),
@@ -203,7 +202,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.answer_kill(cx, kill.asker, KillOutcome::Denied);
         }
         if kill.query_only {
-            self.cancel_request(cx, key, kill.asker);
+            self.cancel_request(cx, key, Some(kill.asker));
         } else {
             // The asker may be the target.
             self.answer_kill(cx, kill.asker, KillOutcome::Killed);
@@ -211,33 +210,39 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
     }
 
-    fn cancel_request(&mut self, cx: &mut Cx<'_, N>, key: Key, asker: (usize, Key)) {
+    /// Ends what a client runs, or drops it where it still waits.
+    fn cancel_request(&mut self, cx: &mut Cx<'_, N>, key: Key, asker: Asker) {
         if let Some(seat) = self.consoles.get(&key) {
             seat.cancel();
-            return self.answer_kill(cx, asker, KillOutcome::Killed);
-        }
-        if self.clients.get(key).is_some_and(|client| client.claim.is_in_line()) {
+        } else if self.clients.get(key).is_some_and(|client| client.claim.is_in_line())
+            || self.take_back_one(key)
+        {
             self.cells.wing.cancels_dequeued.inc();
             self.reject_waiting(cx, key);
-            return self.answer_kill(cx, asker, KillOutcome::Killed);
-        }
-        if self.take_back_one(key) {
-            self.cells.wing.cancels_dequeued.inc();
-            self.reject_waiting(cx, key);
-            return self.answer_kill(cx, asker, KillOutcome::Killed);
-        }
-        self.seclude_with(cx, key);
-        let Some(client) = self.clients.get(key) else { return };
-        let server = client.lease().filter(|_| client.inflight > 0);
-        let at_head = server.and_then(|server| self.servers.get_mut(server)).and_then(|server| server.back());
-        let at_head = at_head.is_some_and(|back| back.head() == Some(key.raw()) && back.is_cancellable());
-        match server {
-            Some(server) if at_head => self.cancel_server(cx, server, Some(asker)),
-            // Nothing runs, or nothing yet: as on the database, nothing happens.
-            Some(_) | None => {
-                self.cells.wing.cancels_idle.inc();
-                self.answer_kill(cx, asker, KillOutcome::Killed);
+        } else {
+            self.seclude_with(cx, key);
+            let server = self.clients.get(key).filter(|client| client.inflight > 0);
+            match server.and_then(|client| client.lease()) {
+                Some(server) => return self.cancel_when_due(cx, server, key, asker),
+                // Nothing runs: as on the database, nothing happens.
+                None => self.cells.wing.cancels_idle.inc(),
             }
+        }
+        self.answer_kill(cx, asker, KillOutcome::Killed);
+    }
+
+    /// Cancels what a server does for a client, once it is at that and at nothing of Weir's.
+    pub(super) fn cancel_when_due(&mut self, cx: &mut Cx<'_, N>, at: Key, client: Key, asker: Asker) {
+        let is_due = self.servers.get_mut(at).is_some_and(|held| {
+            let is_due =
+                held.back().is_some_and(|back| back.head() == Some(client.raw()) && back.is_cancellable());
+            held.cleaning.cancel_due = (!is_due).then_some(client);
+            is_due
+        });
+        if is_due {
+            self.cancel_server(cx, at, asker);
+        } else {
+            self.answer_kill(cx, asker, KillOutcome::Killed);
         }
     }
 
@@ -278,19 +283,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// Starts a connection that cancels what runs at a server's head. One at a time for a server.
-    pub(super) fn cancel_server(&mut self, cx: &mut Cx<'_, N>, server: Key, asker: Option<(usize, Key)>) {
-        let answer = |hall: &mut Self, cx: &mut Cx<'_, N>| {
-            if let Some(asker) = asker {
-                hall.answer_kill(cx, asker, KillOutcome::Killed);
-            }
-        };
-        let Some(held) = self.servers.get_mut(server) else { return answer(self, cx) };
-        if held.post.is_held() {
+    pub(super) fn cancel_server(&mut self, cx: &mut Cx<'_, N>, server: Key, asker: Asker) {
+        let answer = |hall: &mut Self, cx: &mut Cx<'_, N>| hall.answer_kill(cx, asker, KillOutcome::Killed);
+        let held = self.servers.get_mut(server).filter(|held| !held.post.is_held());
+        let Some(Server { phase: ServerPhase::Live(back), pool: id, target, stream, .. }) = held else {
             return answer(self, cx);
-        }
-        let ServerPhase::Live(back) = &mut held.phase else { return answer(self, cx) };
-        let plan = back.cancel_plan();
-        let (id, target, is_tls) = (held.pool, held.target.clone(), held.stream.line.is_tls());
+        };
+        let (id, target, plan, is_tls) = (*id, target.clone(), back.cancel_plan(), stream.line.is_tls());
         let unix = matches!(target, weir_net::Target::Unix(_));
         let key = self.cancellers.next_key();
         let tag = Tag { kind: Kind::Canceller, protocol: W::PROTOCOL, key };
@@ -365,10 +364,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// A cancel that did not get through in time is given up.
     pub(super) fn canceller_timer(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        if self.cancellers.get(key).is_some() {
-            if let Some(server) = self.cancellers.get(key).map(|canceller| canceller.server) {
-                self.log_cancel(cx, server, "was not answered in time");
-            }
+        if let Some(server) = self.cancellers.get(key).map(|canceller| canceller.server) {
+            self.log_cancel(cx, server, "was not answered in time");
             self.canceller_over(cx, key);
         }
     }
@@ -377,16 +374,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(canceller) = self.cancellers.remove(key) else { return };
         canceller.stream.line.close(cx.net, false);
         self.books().cancel_over(canceller.server);
-        if let Some(server) = self.servers.get_mut(canceller.server) {
-            if let ServerState::Leased(client) = server.state() {
-                // Its next request had to wait for this.
-                self.todo.push_back(Order::PumpClient(client));
-            }
-            self.settle_later(canceller.server);
+        if let Some(ServerState::Leased(client)) = self.servers.get(canceller.server).map(Server::state) {
+            // Its next request had to wait for this.
+            self.todo.push_back(Order::PumpClient(client));
         }
-        if let Some(asker) = canceller.asker {
-            self.answer_kill(cx, asker, KillOutcome::Killed);
-        }
+        self.settle_later(canceller.server);
+        self.answer_kill(cx, canceller.asker, KillOutcome::Killed);
     }
 }
 

@@ -110,12 +110,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     Phase::Login(_) | Phase::Closing => None,
                 }
             });
+            let due = server.cleaning.cancel_due;
             let before = (parcel.staged.len(), server.stream.output.len());
             let step =
                 back.handle_reply(front, &input[used..], &mut parcel.staged, server.stream.output.tail_mut());
             // What it held may have gone on, or have been given up.
-            let to_server = server.stream.output.len() > before.1;
-            if to_server || server.is.full {
+            if server.stream.output.len() > before.1 || server.is.full {
                 self.mark_dirty(key);
             }
             parcel.order(before.0, input);
@@ -137,6 +137,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(Step::Incomplete) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
                     if let Some(owner) = owner {
+                        if due == Some(owner) {
+                            self.cancel_when_due(cx, key, owner, None);
+                        }
                         self.close_if_awaited_in_vain(cx, owner);
                     }
                     break;
