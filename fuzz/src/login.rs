@@ -20,7 +20,7 @@ const OUTPUT_BYTES: usize = 1 << 20;
 /// What a client's login starts from.
 pub fn accept_params(method: AuthMethod) -> AcceptParams {
     AcceptParams {
-        id: 7,
+        id: 7.into(),
         nonce: [0x2a; 64],
         unix: false,
         tls: TlsOffer::Off,

@@ -320,7 +320,7 @@ def code_is_known_at_its_first_call_while_others_change_tables(_context):
 @weir(only="mariadb")
 def a_catalogue_that_is_locked_is_not_waited_for(_context):
     """MariaDB's lists of triggers and views open each table, and one that is being filled by its CREATE is locked until that ends."""
-    with start(pool_size=3) as w, Wire(w.target()) as one, Wire(server().superuser()) as other:
+    with start(pool_size=1) as w, Wire(w.target()) as one, Wire(server().superuser()) as other:
         one.ask("select 1")
         other.command(QUERY, "create table app.filled as select sleep(600) as x")
         try:

@@ -248,3 +248,28 @@ def forty_clients_that_draw_from_sequences_share_two_servers(_context):
         assert sorted(kept) == list(range(1, 2 * CLIENTS + 1)), "each value once"
         with connection(w.target()) as c:
             c.execute("drop sequence drawn_by_many")
+
+
+@weir
+def who_gets_the_number_of_one_that_has_left_finds_nothing_of_it(_context):
+    """Numbers of clients come round again; what a server remembers of one is nobody else's."""
+    with Weir.before("postgres", pool_size=1) as w:
+        with connection(w.target()) as c:
+            c.execute("drop sequence if exists one, two; create sequence one; create sequence two", prepare=False)
+        with connection(w.target()) as c:
+            number = c.info.backend_pid
+            c.execute("select nextval('one')")
+            c.execute("select 1")
+        for _ in range(100):
+            with connection(w.target()) as c:
+                if c.info.backend_pid == number:
+                    c.execute("select nextval('two')")
+                    try:
+                        c.execute("select currval('one')")
+                        raise AssertionError("it was told what another one has drawn")
+                    except psycopg.errors.ObjectNotInPrerequisiteState:
+                        break
+        else:
+            raise AssertionError("no number has come round again")
+        with connection(w.target()) as c:
+            c.execute("drop sequence one, two", prepare=False)

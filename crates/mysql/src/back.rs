@@ -29,7 +29,6 @@ use crate::warnings::Kept;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_session::Front as _;
 use weir_session::login::CancelPlan;
 use weir_session::login::{Changes, ServerGreeting};
 use weir_sql::catalogue::Answer;
@@ -55,19 +54,19 @@ pub struct Back {
     /// Whose LAST_INSERT_ID() this session would give.
     pub(crate) insert_id: InsertId,
     /// The client whose FOUND_ROWS() only this session knows.
-    pub(crate) found_client: u32,
+    pub(crate) found_client: u64,
     /// The client whose warnings SHOW WARNINGS would show here.
-    pub(crate) warned_client: u32,
+    pub(crate) warned_client: u64,
     /// The client whose request was the last thing that ran here: code finds what that has left.
-    pub(crate) last_client: u32,
+    pub(crate) last_client: u64,
     /// Rows that the last statement here has changed, Weir's own included: what MySQL's CALL answers that
     /// counts nothing.
     pub(crate) last_rows: u64,
     /// Whose FOUND_ROWS() this session gives, as [`Front::found_mark`] has it; 0: of nobody that is known.
-    pub(crate) found_here: u64,
+    pub(crate) found_here: u128,
     /// MySQL: whose FOUND_ROWS() it would give behind a statement that changes rows, as [`Front::next_mark`]
     /// has it.
-    pub(crate) next_here: u64,
+    pub(crate) next_here: u128,
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
@@ -200,7 +199,7 @@ impl Back {
     /// What SHOW WARNINGS would show here is this client's.
     pub(crate) fn shows_warnings_of(&self, front: Option<&Front>) -> bool {
         front.is_some_and(|front| {
-            let is_here = self.warned_client == front.id() && front.last_server == self.server_id;
+            let is_here = self.warned_client == front.unique() && front.last_server == self.server_id;
             is_here && matches!(front.warnings(), None | Some(Kept::Read(..)))
         })
     }

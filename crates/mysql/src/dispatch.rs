@@ -385,7 +385,7 @@ impl Back {
         front: &mut Front,
         request: &[u8],
     ) -> Result<Option<Key>, Fault> {
-        let (client, number) = (front.id(), front.request.number);
+        let (client, number) = (front.unique(), front.request.number);
         if entry.command == Command::StmtPrepare && entry.whole {
             let prepare = front.request.extra.as_deref().and_then(|extra| extra.prepare.clone());
             entry.key = prepare.map(Key::fresh);

@@ -38,6 +38,7 @@ use crate::says::{Says, Shows, Skipped};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
 use crate::warnings::{Kept, Left, Warnings};
 use std::sync::Arc;
+use weir_session::login::ClientId;
 use weir_session::login::KillOutcome;
 use weir_session::login::Secured;
 use weir_sql::catalogue::Knowledge;
@@ -254,7 +255,7 @@ pub(crate) struct FromLogin {
 /// A logged-in client.
 #[derive(Debug)]
 pub struct Front {
-    id: u32,
+    id: ClientId,
     pub(crate) capabilities: Capabilities,
     pub(crate) state: State,
     pub(crate) phase: Phase,
@@ -467,9 +468,9 @@ pub(crate) fn runs_user_code(class: &Class) -> bool {
 }
 
 impl Front {
-    pub(crate) fn new(id: u32, capabilities: Capabilities, collation: u16, seq: u8) -> Front {
+    pub(crate) fn new(id: impl Into<ClientId>, capabilities: Capabilities, collation: u16, seq: u8) -> Front {
         Front {
-            id,
+            id: id.into(),
             capabilities,
             state: State::new(collation, capabilities.has(Capabilities::MULTI_STATEMENTS)),
             phase: Phase::Greeting,
@@ -705,6 +706,11 @@ impl Front {
         self.status & status::IN_TRANS != 0
     }
 
+    /// What servers remember it by.
+    pub(crate) fn unique(&self) -> u64 {
+        self.id.unique()
+    }
+
     /// The TLS of this client's connection.
     pub(crate) fn secured(&self) -> Option<&Arc<Secured>> {
         self.login.as_deref()?.secured.as_ref()
@@ -713,7 +719,7 @@ impl Front {
     /// What the text may ask about this client, for [`rewrite::text`].
     pub(crate) fn answers(&self) -> rewrite::Answers<'_> {
         rewrite::Answers {
-            id: self.id,
+            id: self.id.number(),
             row_count: self.row_count,
             found_rows: match self.found_rows {
                 ROWS_FRESH => Some(0),
@@ -801,7 +807,7 @@ impl weir_session::Front for Front {
     }
 
     fn id(&self) -> u32 {
-        self.id
+        self.id.number()
     }
 
     /// Its default schema.

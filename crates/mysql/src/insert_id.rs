@@ -20,7 +20,6 @@ use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
 use crate::queue::{Ahead, Entry};
 use crate::session_state::{Flavour, put_query};
-use weir_session::Front as _;
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Pin, Reader};
 
@@ -37,9 +36,9 @@ pub(crate) enum InsertId {
     #[default]
     Zero,
     /// This client's, whatever that is.
-    Of(u32),
+    Of(u64),
     /// It was 0 before statements of this client: 0 stands for what the client had.
-    Touched(u32),
+    Touched(u64),
     /// Somebody's.
     Foreign,
 }
@@ -91,7 +90,7 @@ impl Back {
         if entry.insert_use == InsertUse::Nothing {
             return;
         }
-        let (client, is_here) = (front.id(), front.insert_server == self.server_id());
+        let (client, is_here) = (front.unique(), front.insert_server == self.server_id());
         match (self.insert_id, entry.insert_use) {
             (InsertId::Of(owner), _) if owner == client && is_here => {}
             (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
@@ -117,7 +116,7 @@ impl Back {
 
     fn put_insert_id(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         put_query(out, &format!("SET last_insert_id={}", front.insert_id));
-        self.insert_id = InsertId::Of(front.id());
+        self.insert_id = InsertId::Of(front.unique());
         front.insert_server = self.server_id();
     }
 
@@ -128,7 +127,7 @@ impl Back {
             InsertUse::Nothing => return,
             InsertUse::Makes if !self.may_have_made(&front.request.class, outcome) => {
                 let fresh = !(front.insert_unknown && front.insert_server == self.server_id());
-                if fresh && self.insert_id == InsertId::Touched(front.id()) {
+                if fresh && self.insert_id == InsertId::Touched(front.unique()) {
                     self.insert_id = InsertId::Zero;
                 }
                 return;
@@ -144,7 +143,7 @@ impl Back {
                     && !outcome.failed
                     && outcome.affected_rows.is_some() =>
             {
-                if self.insert_id == InsertId::Touched(front.id()) {
+                if self.insert_id == InsertId::Touched(front.unique()) {
                     self.insert_id = InsertId::Foreign;
                 }
                 return;
@@ -221,7 +220,7 @@ impl Back {
         if at == row_at {
             let number = lenenc::string(&mut Reader::new(payload)).ok()?;
             let number: u64 = std::str::from_utf8(number).ok()?.parse().ok()?;
-            let owner = front.as_deref().map(Front::id);
+            let owner = front.as_deref().map(Front::unique);
             let exact = owner.is_some_and(|owner| self.insert_id == InsertId::Of(owner));
             if let Some(front) = front {
                 if exact || number != 0 {
@@ -241,11 +240,11 @@ impl Back {
     /// The answer that a request waits for is there: what its client has is brought, if the session does not
     /// have it.
     pub(crate) fn bring_known_insert_id(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) {
-        if self.insert_id == InsertId::Of(front.id()) {
+        if self.insert_id == InsertId::Of(front.unique()) {
             return;
         }
         if front.insert_id == 0 && self.insert_id == InsertId::Zero {
-            self.insert_id = InsertId::Of(front.id());
+            self.insert_id = InsertId::Of(front.unique());
             return;
         }
         self.put_insert_id(front, out);

@@ -43,7 +43,7 @@ pub(crate) struct Text {
     pub variables: Option<Named>,
     /// The client and its statement, where the client had settings then that only its server knows: no other
     /// text means the same for certain.
-    tied: Option<(u32, u32)>,
+    tied: Option<(u64, u32)>,
     /// As the server gets it.
     pub text: Box<[u8]>,
     /// What of it the client has said in other words.
@@ -58,10 +58,10 @@ impl Text {
     }
 
     /// The same for this statement of a client only, if `tied`.
-    pub(crate) fn tied(mut self, tied: bool, client: u32, number: u32) -> Text {
+    pub(crate) fn tied(mut self, tied: bool, client: u64, number: u32) -> Text {
         if tied {
             self.tied = Some((client, number));
-            self.hash ^= (u64::from(client) << 32 | u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+            self.hash ^= (client.rotate_left(32) ^ u64::from(number)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         }
         self
     }
@@ -91,7 +91,7 @@ impl Hash for Text {
 pub(crate) struct Key {
     pub text: Arc<Text>,
     /// The client and its statement, if the copy is only for it.
-    pub private: Option<(u32, u32)>,
+    pub private: Option<(u64, u32)>,
     /// The parameters of every execution so far; `None` before the first, and where it does not matter.
     pub binding: Option<Binding>,
 }

@@ -410,7 +410,7 @@ fn main() {
         while let Ok((socket, _)) = listener.accept() {
             next += 1;
             let params = AcceptParams {
-                id: next,
+                id: next.into(),
                 nonce: nonce(u64::from(next)),
                 unix: false,
                 tls: TlsOffer::Off,

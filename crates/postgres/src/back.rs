@@ -52,8 +52,10 @@ pub struct Back {
     pub(crate) may_have_set: bool,
     /// The open transaction has set what decides how literals are read.
     pub(crate) reads_otherwise: bool,
+    /// Why the statement that the next text executes could not be prepared under its client's name.
+    pub(crate) refused_stand_in: Option<Box<[u8]>>,
     /// The client that may have drawn from a sequence here last; 0 for none.
-    pub(crate) drawn_by: u32,
+    pub(crate) drawn_by: u64,
     /// Values that others have drawn may be there beneath that client's, if it has drawn at all.
     pub(crate) mixes_drawn: bool,
     /// What clients have left behind here.
@@ -101,7 +103,7 @@ pub struct Back {
     /// The startup parameters of the one client it was opened for; `own.rs`.
     pub(crate) own: Option<Arc<Settings>>,
     /// That client, once its settings have been brought to it.
-    pub(crate) home_of: Option<u32>,
+    pub(crate) home_of: Option<u64>,
     /// Placeholders that it was told of.
     pub(crate) told: Option<Box<SettingNames>>,
     /// Settings that SET LOCAL has put to the server's default, for the rest of the transaction.
@@ -155,6 +157,7 @@ impl Back {
             boundary: Boundary::Idle,
             may_have_set: false,
             reads_otherwise: false,
+            refused_stand_in: None,
             drawn_by: 0,
             mixes_drawn: false,
             traces: Traces::default(),

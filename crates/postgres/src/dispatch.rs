@@ -19,7 +19,6 @@ use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
-use weir_session::Front as _;
 use weir_wire::limits::{PLANS_ACCEPTED, REQUEST_GATHER_BYTES};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, name_of};
 
@@ -240,7 +239,7 @@ impl Back {
         let stays = std::mem::take(&mut front.controls)
             || self.boundary == Boundary::InTransaction
             || !front.traces.pins().is_empty();
-        let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.id());
+        let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.unique());
         let may_ask = draws == Draws::Outright || stays || front.knowledge.are_sequences_asked();
         let covers = draws != Draws::No && others && may_ask;
         if !asks && !covers {
@@ -259,7 +258,7 @@ impl Back {
         if self.boundary == Boundary::Failed
             || self.skipping
             || self.needs_sync
-            || (self.drawn_by == front.id() && front.drew_at == here && !self.mixes_drawn)
+            || (self.drawn_by == front.unique() && front.drew_at == here && !self.mixes_drawn)
         {
             return;
         }
@@ -279,7 +278,7 @@ impl Back {
 
     /// The client has a server of its own, which has its settings since its beginning.
     pub(crate) fn is_settled_home(&mut self, front: &Front) -> bool {
-        let settled = self.own.is_some() && self.home_of.replace(front.id()).is_some();
+        let settled = self.own.is_some() && self.home_of.replace(front.unique()).is_some();
         if settled {
             self.applied = Arc::clone(&front.settings);
         }
@@ -306,8 +305,8 @@ impl Back {
         self.temporary_path |= effects.temporary_path;
         if effects.draws != Draws::No {
             // It may draw, and may not.
-            self.mixes_drawn |= self.drawn_by != 0 && self.drawn_by != front.id();
-            self.drawn_by = front.id();
+            self.mixes_drawn |= self.drawn_by != 0 && self.drawn_by != front.unique();
+            self.drawn_by = front.unique();
             front.drew_at = self.server_pid();
         }
         if let Some(tail) = self.queue.tail_mut() {

@@ -21,7 +21,7 @@ use crate::own::Rare;
 use crate::prepared::ClientPrepared;
 use crate::session_state::{Reported, Settings};
 use std::sync::Arc;
-use weir_session::login::KillOutcome;
+use weir_session::login::{ClientId, KillOutcome};
 use weir_sql::catalogue::Knowledge;
 use weir_sql::{Dialect, Encoding};
 use weir_wire::{Boundary, Fault, Found, INTERNAL, Owner, Pins};
@@ -29,7 +29,7 @@ use weir_wire::{Boundary, Fault, Found, INTERNAL, Owner, Pins};
 /// A logged-in client.
 #[derive(Debug)]
 pub struct Front {
-    id: u32,
+    id: ClientId,
     key: ClientKey,
     /// Where its last answered request left its server.
     pub(crate) boundary: Boundary,
@@ -78,8 +78,6 @@ pub struct Front {
     pub(crate) is_at_home: bool,
     /// Its server's farewell was passed on.
     pub(crate) told_fatal: bool,
-    /// Statements that are this client's own have been numbered up to here.
-    private_statements: u32,
     /// The proxy's word for it, as given with its last dispatch.
     pub(crate) owner: Owner,
     pub(crate) dialect: Dialect,
@@ -98,10 +96,10 @@ pub struct Front {
 }
 
 impl Front {
-    pub(crate) fn new(id: u32, key: ClientKey, settings: Settings) -> Front {
+    pub(crate) fn new(id: impl Into<ClientId>, key: ClientKey, settings: Settings) -> Front {
         let settings = Arc::new(settings);
         Front {
-            id,
+            id: id.into(),
             key,
             boundary: Boundary::Idle,
             copy_in: false,
@@ -126,7 +124,6 @@ impl Front {
             startup_differs: !settings.is_empty(),
             is_at_home: false,
             told_fatal: false,
-            private_statements: 0,
             owner: INTERNAL,
             dialect: Dialect::POSTGRES,
             traces: Traces::default(),
@@ -169,6 +166,11 @@ impl Front {
             && self.rare.is_none()
             && self.traces.is_empty()
             && !self.prepared.as_deref().is_some_and(|prepared| prepared.unnamed_is_raw)
+    }
+
+    /// What servers remember it by.
+    pub(crate) fn unique(&self) -> u64 {
+        self.id.unique()
     }
 
     /// By what its texts are judged.
@@ -217,12 +219,6 @@ impl Front {
             return Some(effects);
         }
         Some(Arc::new(Effects { doubtful: true, ..Effects::clone(&effects) }))
-    }
-
-    /// A number that no statement of any client has.
-    pub(crate) fn next_private(&mut self) -> u64 {
-        self.private_statements = self.private_statements.wrapping_add(1);
-        (u64::from(self.id) << 32) | u64::from(self.private_statements)
     }
 
     /// Stands in for the lexer: the texts found have these effects.
@@ -287,7 +283,7 @@ impl Front {
 
 impl weir_session::Front for Front {
     fn id(&self) -> u32 {
-        self.id
+        self.id.number()
     }
 
     /// All clients of a pool use the pool's database.

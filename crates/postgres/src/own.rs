@@ -23,7 +23,6 @@ use crate::queue::{Internal, Owed};
 use crate::role::is_who;
 use crate::session_state::{Change, Reported, Settings, put_changes};
 use std::sync::Arc;
-use weir_session::Front as _;
 use weir_sql::{Clears, Locks, Scope, SettingNames, Touched};
 use weir_wire::{Boundary, Pin};
 
@@ -258,7 +257,7 @@ impl Back {
     /// It will do for what the client was found to ask for last.
     pub(crate) fn suits(&self, front: &Front) -> bool {
         match &self.own {
-            Some(own) => **own == *front.startup && self.home_of.is_none_or(|id| id == front.id()),
+            Some(own) => **own == *front.startup && self.home_of.is_none_or(|id| id == front.unique()),
             None if front.wants_own => false,
             None => front.rare.as_deref().is_none_or(|rare| self.agrees(rare)),
         }
@@ -266,7 +265,7 @@ impl Back {
 
     /// It knows what the client has drawn from a sequence.
     pub(crate) fn is_favourite(&self, front: &Front) -> bool {
-        self.drawn_by == front.id() && self.server_pid() == front.drew_at
+        self.drawn_by == front.unique() && self.server_pid() == front.drew_at
     }
 
     /// The client has not asked what it has drawn, and others wait.

@@ -135,6 +135,12 @@ pub struct Origin {
     pub private: u64,
 }
 
+/// A number that no statement of any client has.
+pub(crate) fn next_private() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
+}
+
 /// The same number for the same text, within a process. Values are no part of it: they come with Bind.
 pub fn fingerprint_of(content: &[u8]) -> u32 {
     let mut hasher = std::hash::DefaultHasher::new();

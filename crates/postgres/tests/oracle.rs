@@ -16,7 +16,7 @@ use weir_wire::{FaultKind, Found};
 
 fn accept() -> Accept {
     Accept::new(AcceptParams {
-        id: 3,
+        id: 3.into(),
         nonce: std::array::from_fn(|i| i as u8 ^ 0x5a),
         unix: false,
         tls: TlsOffer::Off,

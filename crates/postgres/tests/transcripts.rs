@@ -62,7 +62,7 @@ fn sessions() -> Vec<Session> {
 
 fn front() -> Front {
     let mut accept = Accept::new(AcceptParams {
-        id: 3,
+        id: 3.into(),
         nonce: [7; 64],
         unix: false,
         tls: TlsOffer::Off,

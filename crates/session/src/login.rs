@@ -113,12 +113,42 @@ pub struct Trust {
     pub unproven: bool,
 }
 
+/// Which client it is, of all that the process ever has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ClientId {
+    number: u32,
+    times: u32,
+}
+
+impl ClientId {
+    /// `number` comes round again with another client, together with `times` it does not.
+    pub fn new(number: u32, times: u32) -> ClientId {
+        ClientId { number, times }
+    }
+
+    /// Weir's own number of this client: PostgreSQL's backend pid, MySQL's connection id. Not 0, below 2^31,
+    /// and no other client's that is connected.
+    pub fn number(self) -> u32 {
+        self.number
+    }
+
+    /// By this a server remembers it. Never 0, nor ever another client's.
+    pub fn unique(self) -> u64 {
+        u64::from(self.times) << 32 | u64::from(self.number)
+    }
+}
+
+impl From<u32> for ClientId {
+    fn from(number: u32) -> ClientId {
+        ClientId::new(number, 0)
+    }
+}
+
 /// What a client login machine (we are the server) starts from.
 #[derive(Clone)]
 pub struct AcceptParams {
-    /// Weir's own number of this client: PostgreSQL's backend pid, MySQL's connection id. Not 0, below
-    /// 2^31, unique in the process.
-    pub id: u32,
+    /// Which client it is.
+    pub id: ClientId,
     /// Fresh random bytes: salts, scrambles and cancel secrets are cut from them.
     pub nonce: [u8; 64],
     /// Connected by Unix socket.

@@ -105,7 +105,7 @@ class Worker:
 
     def through_weir(self, script, direct, again=False):
         with contextlib.ExitStack() as ends:
-            if self.beside:
+            if self.beside or script.options.get("beside_ddl"):
                 self.place.weir_address = self.weirs(script.servers)
                 ends.callback(self.place.begin_change())
             weir = Player(self.place, False, again).play(script, like=direct)

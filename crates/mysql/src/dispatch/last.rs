@@ -14,7 +14,6 @@ use crate::rewrite;
 use crate::says::{self, Says};
 use crate::session_state::{Flavour, put_query};
 use crate::warnings::{self, Kept};
-use weir_session::Front as _;
 use weir_sql::{Uses, Verb};
 
 /// Clears the warnings of others on both servers (a plain `DO 0` does not on MariaDB).
@@ -174,7 +173,7 @@ impl Back {
     /// that was changed cannot be brought.
     pub(super) fn bring_counts(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> Counts {
         let class = &front.request.class;
-        let is_here = self.last_client == front.id() && front.last_server == self.server_id();
+        let is_here = self.last_client == front.unique() && front.last_server == self.server_id();
         let is_here = is_here && front.ran_there && entry.ahead.is_empty();
         let leaves = |ahead: &Ahead| match ahead {
             Ahead::State | Ahead::Schema(_) | Ahead::Command => true,
@@ -213,8 +212,15 @@ impl Back {
         let leaves = class.uses.contains(Uses::CODE_SELECTS) || into && may_be_left;
         let may_leave = asks_first && leaves || front.may_leave_found_rows();
         let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
-        let wants_count =
-            unread || class.uses.contains(Uses::CODE_ROW_COUNT) || front.request.says.has(Says::COUNTS);
+        // One row that was counted and none that was found cannot be brought to MySQL, and the text asks what
+        // was found.
+        let found_alone = behind
+            && self.session.flavour == Flavour::MySql
+            && front.answers().row_count == 1
+            && front.answers().found_rows == Some(0);
+        let wants_count = unread && !found_alone
+            || class.uses.contains(Uses::CODE_ROW_COUNT)
+            || front.request.says.has(Says::COUNTS);
         // MySQL's answer to a CALL whose statements count nothing tells of the statement before it.
         let stay_here = entry.ahead.iter().all(|ahead| matches!(ahead, Ahead::Prepare(_)));
         let rows_here = if stay_here { self.last_rows } else { 0 };
@@ -229,7 +235,7 @@ impl Back {
         let only_here = front.warnings_are_on_server() && self.shows_warnings_of(Some(front));
         // Nor can FOUND_ROWS() be brought back that only this server knows.
         let found_only_here = front.found_rows_are_unknown()
-            && self.found_client == front.id()
+            && self.found_client == front.unique()
             && rewrite::asks_found_rows(class);
         let may_bring = !(warnings && only_here || found_only_here);
         let asks_found = wants_found && !found_is_here && !lasting && may_bring;
@@ -285,7 +291,7 @@ impl Back {
         first: (usize, usize),
         out: &mut Vec<u8>,
     ) {
-        let only_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
+        let only_here = self.found_client == front.unique() && front.found_rows_are_on(self.server_id());
         let mysql = self.session.flavour == Flavour::MySql;
         let sets = |ahead: &Ahead| match ahead {
             Ahead::Repeat(_) | Ahead::Rows => true,
@@ -325,7 +331,7 @@ impl Back {
         let behind = class.statements > 1 && class.uses.contains(Uses::FOUND_ROWS) && !finds;
         let asks = (rewrite::asks_found_rows(class) || by_code || behind)
             && matches!(entry.command, Command::Query | Command::StmtExecute);
-        let is_here = self.found_client == front.id() && front.found_rows_are_on(self.server_id());
+        let is_here = self.found_client == front.unique() && front.found_rows_are_on(self.server_id());
         if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {
             return true;
         }

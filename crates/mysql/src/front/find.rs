@@ -317,7 +317,7 @@ impl Front {
             // The server refuses a parameter in a text.
             Some(Kill::QueryId | Kill::Parameter { .. }) => Killing::Server,
             Some(Kill::Other) => match rewrite::kill_self(class, text) {
-                Some(query_only) => of((self.id, query_only)),
+                Some(query_only) => of((self.id.number(), query_only)),
                 None => Killing::Refused,
             },
         }
@@ -349,7 +349,7 @@ impl Front {
     /// A number in KILL. Where this client has seen itself by a server's, it means itself.
     fn own_number(&self, id: u64) -> u32 {
         let listed_on = self.rare.as_deref().map_or(0, |rare| rare.listed_on);
-        if id != 0 && id == listed_on { self.id } else { u32::try_from(id).unwrap_or(0) }
+        if id != 0 && id == listed_on { self.id.number() } else { u32::try_from(id).unwrap_or(0) }
     }
 
     pub(super) fn kill(&mut self, target: u32, query_only: bool, len: usize) -> Found {
@@ -451,7 +451,7 @@ impl Front {
 
     /// The text of a statement that is prepared now.
     pub(crate) fn tied(&self, text: Text) -> Text {
-        text.tied(self.pins().contains(Pin::Setting), self.id, self.request.number)
+        text.tied(self.pins().contains(Pin::Setting), self.id.unique(), self.request.number)
     }
 
     pub(super) fn find_statement(

@@ -80,13 +80,13 @@ impl Front {
 
     /// What a server remembers of a client that has left its FOUND_ROWS() there: whose they are, and which of
     /// all that it had. They are something else now when the client has found others elsewhere.
-    pub(crate) fn found_mark(&self) -> u64 {
-        u64::from(self.id) << 32 | u64::from(self.found_times[0])
+    pub(crate) fn found_mark(&self) -> u128 {
+        u128::from(self.id.unique()) << 32 | u128::from(self.found_times[0])
     }
 
     /// The same of what is in store.
-    pub(crate) fn next_mark(&self) -> u64 {
-        u64::from(self.id) << 32 | u64::from(self.found_times[1])
+    pub(crate) fn next_mark(&self) -> u128 {
+        u128::from(self.id.unique()) << 32 | u128::from(self.found_times[1])
     }
 
     /// The last statement has put it there.

@@ -91,7 +91,7 @@ impl Front {
         let mut next = Vec::new();
         match outcome {
             // Whoever interrupts itself is told so, as by a server. That closes behind it, without a word.
-            KillOutcome::Killed if target == self.id => {
+            KillOutcome::Killed if target == self.id.number() => {
                 self.parting = !self.request.query_only;
                 let is_told = self.parting && self.traits.flavour == Flavour::MariaDb;
                 error::put_fault(out, seq, if is_told { FaultKind::Killed } else { FaultKind::Cancelled });

@@ -272,7 +272,7 @@ impl weir_session::Accept for Accept {
     fn start(&mut self, out: &mut Vec<u8>) {
         let greeting = Greeting {
             version: self.params.greeting.version.as_bytes(),
-            id: self.params.id,
+            id: self.params.id.number(),
             scramble: self.scramble,
             capabilities: self.offered(),
             collation: self.params.greeting.collation,

@@ -67,7 +67,7 @@ impl ClientStatement {
 }
 
 impl ClientStatement {
-    pub(crate) fn key(&self, client: u32, id: u32, private: bool) -> Key {
+    pub(crate) fn key(&self, client: u64, id: u32, private: bool) -> Key {
         let private = (private || self.cursor || self.sent_ahead).then_some((client, id));
         Key { private, ..Key::fresh(self.text.clone()) }
     }

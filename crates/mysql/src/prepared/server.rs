@@ -136,7 +136,7 @@ impl ServerStatements {
     pub(crate) fn copy_for(
         &mut self,
         statement: &mut ClientStatement,
-        executor: (u32, u32),
+        executor: (u64, u32),
         binding: Binding,
         alone: bool,
         example: Option<(&Execute, &[u8])>,

@@ -107,7 +107,7 @@ const NULL: &[u8] = &[0, 0];
 fn run(
     server: &mut ServerStatements,
     statement: &mut ClientStatement,
-    executor: (u32, u32),
+    executor: (u64, u32),
     binding: &[u8],
     next: &mut u32,
 ) -> u32 {

@@ -20,7 +20,6 @@ use crate::warnings::{self, Kept, Warnings};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use weir_session::Back as _;
-use weir_session::Front as _;
 use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
 
 /// Errors behind which the server closes the connection: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB),
@@ -289,7 +288,7 @@ impl Back {
             return Stage::Answered;
         };
         entry.reply.asked = 0;
-        let asks_found = self.found_client == front.id() && front.found_rows_are_on(id);
+        let asks_found = self.found_client == front.unique() && front.found_rows_are_on(id);
         if !asks_found && !front.unasked().is_empty() {
             put_query(way.to_server, &settings_query(front.unasked(), self.session.flavour));
             self.forget_last();

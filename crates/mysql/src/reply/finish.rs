@@ -11,7 +11,6 @@ use crate::queue::Entry;
 use crate::session_state::{Changes, Flavour};
 use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
-use weir_session::Front as _;
 use weir_sql::{Uses, Verb};
 use weir_wire::{FaultKind, INTERNAL};
 
@@ -75,10 +74,10 @@ impl Back {
         let last_here = !self.others_are_sent();
         let shows_its =
             entry.had_warnings || self.replaced_warnings(entry, front) || self.shows_warnings_of(Some(front));
-        self.warned_client = if last_here && shows_its { front.id() } else { 0 };
+        self.warned_client = if last_here && shows_its { front.unique() } else { 0 };
         let undisturbed = last_here && entry.refusal.is_none() && !entry.outcome.pinged;
-        let goes_on = runs_text || self.last_client == front.id();
-        self.last_client = if undisturbed && goes_on { front.id() } else { 0 };
+        let goes_on = runs_text || self.last_client == front.unique();
+        self.last_client = if undisturbed && goes_on { front.unique() } else { 0 };
         if entry.outcome.any_ok && front.request.changes_others {
             self.count_change();
         }
@@ -102,8 +101,8 @@ impl Back {
             }
         }
         if only_here && last_here {
-            self.found_client = front.id();
-        } else if runs_text && self.found_client != front.id() {
+            self.found_client = front.unique();
+        } else if runs_text && self.found_client != front.unique() {
             self.found_client = 0;
         }
         if entry.leaves_trace && !entry.kept_out {
@@ -166,7 +165,7 @@ impl Back {
     /// Statements come and go, cursors open and close.
     pub(super) fn finish_statement(&mut self, entry: &mut Entry, front: &mut Front) {
         let number = front.request.number;
-        let executor = (front.id(), number);
+        let executor = (front.unique(), number);
         let Some(statements) = front.statements.as_deref_mut() else { return };
         match entry.command {
             Command::StmtClose => {

@@ -313,7 +313,7 @@ pub fn error_in(bytes: &[u8]) -> (u16, String) {
 
 pub fn accept_params(id: u32, method: AuthMethod) -> AcceptParams {
     AcceptParams {
-        id,
+        id: id.into(),
         nonce: std::array::from_fn(|i| i as u8 + 33),
         unix: false,
         tls: TlsOffer::Off,

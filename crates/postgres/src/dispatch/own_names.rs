@@ -16,7 +16,6 @@ use crate::prepared::{Origin, OwnNames, Statement};
 use crate::queue::{Internal, Owed, Undo};
 use crate::session_state::{Change, all_that_decides_reading, decides_reading, put_changes};
 use std::sync::Arc;
-use weir_session::Front as _;
 use weir_sql::Scope;
 use weir_wire::{Boundary, Pin};
 
@@ -33,7 +32,7 @@ impl Back {
         front.traces.hold_names();
         self.traces.hold_names();
         // What may be drawn or asked by a statement's name is not known: it was forgotten ahead of this.
-        self.drawn_by = front.id();
+        self.drawn_by = front.unique();
         front.drew_at = self.server_pid();
         let mut bytes = Vec::new();
         let names = self.prepared.take_all();

@@ -24,7 +24,7 @@ use weir_wire::{Boundary, Fault, FaultKind};
 
 fn accept() -> Accept {
     Accept::new(AcceptParams {
-        id: 5,
+        id: 5.into(),
         nonce: std::array::from_fn(|i| i as u8),
         unix: false,
         tls: TlsOffer::Off,
@@ -428,7 +428,7 @@ fn a_server_cannot_fill_the_memory() {
 fn offered(tls: TlsOffer) -> Accept {
     let nonce = std::array::from_fn(|i| i as u8);
     Accept::new(AcceptParams {
-        id: 5,
+        id: 5.into(),
         nonce,
         unix: false,
         tls,

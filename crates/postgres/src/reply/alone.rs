@@ -184,6 +184,10 @@ impl Back {
             Some(Owed::Shape { statement, .. }) if field(body, b'C') == Some(b"26000") => {
                 self.own_names.as_deref().and_then(|own| own.why_lost(statement)).map(|why| Some(why.into()))
             }
+            // So it is where SQL executes it.
+            Some(Owed::Query { .. }) => {
+                self.refused_stand_in.take().filter(|_| field(body, b'C') == Some(b"26000")).map(Some)
+            }
             _ => None,
         };
         let quiet = matches!(
@@ -195,6 +199,11 @@ impl Back {
                     | Owed::Begin { .. }
             )
         );
+        if let Some(Owed::Parse { statement: None, hidden: true, quiet: true, .. }) = self.queue.next()
+            && is_refusal(body)
+        {
+            self.refused_stand_in = Some(body.into());
+        }
         let aside = matches!(self.queue.next(), Some(Owed::Aside { .. }));
         match self.queue.next() {
             Some(

@@ -203,6 +203,7 @@ impl Back {
         effects: Option<Arc<Effects>>,
         undo: Option<Box<Undo>>,
     ) {
+        self.refused_stand_in = None;
         let Some(entry) = self.queue.head_mut() else { return };
         let mut front = front;
         if let Some(prepared) = front.as_deref_mut().and_then(|front| front.prepared.as_deref_mut()) {

@@ -234,9 +234,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Cancels what a server does for a client, once it is at that and at nothing of Weir's.
     pub(super) fn cancel_when_due(&mut self, cx: &mut Cx<'_, N>, at: Key, client: Key, asker: Asker) {
         let is_due = self.servers.get_mut(at).is_some_and(|held| {
-            let is_due =
-                held.back().is_some_and(|back| back.head() == Some(client.raw()) && back.is_cancellable());
-            held.cleaning.cancel_due = (!is_due).then_some(client);
+            let back = held.back().filter(|back| back.head() == Some(client.raw()));
+            let is_due = back.as_ref().is_some_and(|back| back.is_cancellable());
+            held.cleaning.cancel_due = (back.is_some() && !is_due).then_some(client);
             is_due
         });
         if is_due {

@@ -87,9 +87,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Cancels of what a client ran would hit what runs next, if nothing of it runs any more.
     fn end_held_cancels(&mut self, cx: &mut Cx<'_, N>, server: Key, inflight: u32) {
-        let Some(held) = self.servers.get_mut(server).filter(|_| inflight == 0) else { return };
+        let Some(held) = self.servers.get_mut(server) else { return };
         held.cleaning.cancel_due = None;
-        if held.post.is_held() {
+        if inflight == 0 && held.post.is_held() {
             self.cancels_too_late(cx, server);
         }
     }

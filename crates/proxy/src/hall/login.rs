@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::JobDone;
 use weir_net::{Kept, Net, Peer};
 use weir_session::Login;
-use weir_session::login::{AcceptParams, AcceptStep};
+use weir_session::login::{AcceptParams, AcceptStep, ClientId};
 use weir_wire::proxy_header::{self, Forwarded};
 use weir_wire::{Fault, FaultKind, limits};
 
@@ -514,7 +514,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// What the login of the client with this key starts from.
 pub(super) fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> AcceptParams {
     AcceptParams {
-        id: client_number(cx.worker, key),
+        id: ClientId::new(client_number(cx.worker, key), key.generation()),
         nonce: cx.nonce(),
         unix: matches!(peer, Peer::Unix { .. }),
         tls: cx.settings.tls.offer,

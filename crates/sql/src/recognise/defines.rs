@@ -1,5 +1,5 @@
-//! Whether the statements of a text only define: views, triggers, policies, functions, rights. PostgreSQL
-//! runs no code of users for these, so that what one of them makes runs in none of the others.
+//! Whether the statements of a text only define: tables, types, views, triggers, policies, functions, rights.
+//! PostgreSQL runs no code of users for these, so that what one of them makes runs in none of the others.
 //!
 //! Must not know: event triggers, which run for any of them (`names.rs`).
 //!
@@ -24,6 +24,8 @@ enum Place {
     Action,
     /// Before the next action.
     Next,
+    /// CREATE TABLE, so far one without rows or expressions that are evaluated.
+    Table,
     /// It only defines.
     Defines,
     /// It may run something.
@@ -55,6 +57,9 @@ impl Definitions {
     }
 }
 
+/// In CREATE TABLE: bounds of a partition are evaluated, and expressions of indexes planned.
+const EVALUATES: [&[u8]; 3] = [b"partition", b"like", b"exclude"];
+
 /// What ALTER TABLE may do without looking at a row, or at an expression.
 const ACTIONS: [&[u8]; 6] = [b"enable", b"disable", b"force", b"no", b"owner", b"rename"];
 
@@ -84,7 +89,10 @@ impl Recogniser {
                     Place::Defines
                 }
                 Word::Trigger | Word::Schema => Place::Defines,
-                Word::Table if !creates => Place::Name,
+                Word::Table if creates => Place::Table,
+                Word::Table => Place::Name,
+                _ if creates && (is(b"type") || is(b"domain")) => Place::Defines,
+                _ if creates && is(b"unlogged") => Place::Kind,
                 _ if is(b"view") || is(b"policy") || is(b"sequence") => Place::Defines,
                 _ if creates && is(b"constraint") => Place::Kind,
                 _ => Place::Runs,
@@ -97,7 +105,10 @@ impl Recogniser {
             Place::Named | Place::Next if ACTIONS.iter().any(|action| is(action)) => Place::Action,
             Place::Named | Place::Next => Place::Runs,
             Place::Action if token.kind == Kind::Comma && self.now.depth == 0 => Place::Next,
-            place @ (Place::Action | Place::Defines | Place::Runs) => place,
+            // `CREATE TABLE t AS SELECT` runs that.
+            Place::Table if word == Word::As && self.now.depth == 0 => Place::Runs,
+            Place::Table if EVALUATES.iter().any(|what| is(what)) => Place::Runs,
+            place @ (Place::Table | Place::Action | Place::Defines | Place::Runs) => place,
         };
     }
 
@@ -108,7 +119,7 @@ impl Recogniser {
         text.routines |= of_routine;
         text.commits |= self.now.verb == Verb::Commit;
         text.runs |= match self.now.verb {
-            Verb::Create | Verb::Alter => !matches!(place, Place::Action | Place::Defines),
+            Verb::Create | Verb::Alter => !matches!(place, Place::Table | Place::Action | Place::Defines),
             Verb::Set | Verb::Catalogue => place == Place::Runs,
             Verb::Begin
             | Verb::Commit

@@ -611,6 +611,9 @@ fn statements_that_only_define_are_known() {
         "BEGIN; CREATE TRIGGER x BEFORE INSERT ON t FOR EACH ROW EXECUTE FUNCTION f(); COMMIT",
         "SET lock_timeout = '1s'; DROP VIEW v; CREATE VIEW v AS SELECT 1; RESET lock_timeout",
         "DROP POLICY p ON t; CREATE CONSTRAINT TRIGGER x AFTER INSERT ON t EXECUTE FUNCTION f()",
+        "DROP FUNCTION f(); /* x */ CREATE TYPE mood AS ENUM ('glad', 'bad'); CREATE DOMAIN d AS int CHECK (f(value))",
+        "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; CREATE UNLOGGED TABLE IF NOT EXISTS t \
+         (a numeric(3, 2) DEFAULT f(), b int GENERATED ALWAYS AS (a + 1) STORED, CHECK (f(a))) WITH (fillfactor = 10)",
     ] {
         assert!(read(&c, text).only_defines, "{text}");
     }
@@ -626,6 +629,11 @@ fn statements_that_only_define_are_known() {
         "CREATE EVENT TRIGGER x ON ddl_command_end EXECUTE FUNCTION f(); CREATE VIEW v AS SELECT 1",
         "ALTER EVENT TRIGGER x ENABLE; CREATE VIEW v AS SELECT 1",
         "CREATE TABLE t AS SELECT f(); CREATE VIEW v AS SELECT 1",
+        "CREATE TEMP TABLE t (a) AS SELECT f(); CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t PARTITION OF u FOR VALUES FROM (f(1)) TO (9); CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t (LIKE u INCLUDING ALL); CREATE VIEW v AS SELECT 1",
+        "CREATE TABLE t (a int, EXCLUDE USING gist (f(1) WITH =)); CREATE VIEW v AS SELECT 1",
+        "CREATE FOREIGN TABLE t (a int) SERVER s; CREATE VIEW v AS SELECT 1",
         "CREATE INDEX i ON t (f(a)); CREATE VIEW v AS SELECT 1",
         "CREATE VIEW v AS SELECT 1; DO $$ BEGIN END $$",
         "CREATE VIEW v AS SELECT 1; CALL p()",
