@@ -1,7 +1,6 @@
 """What a session leaves behind on MySQL and MariaDB, and what has gone stale: the same scripts of several clients that live at once, direct and
 through Weir with one server (and more, where that matters), must see the same."""
 
-import contextlib
 import functools
 import os
 import struct
@@ -1489,36 +1488,3 @@ def an_execute_of_nothing_pins_nobody(_context):
                 except MyError as e:
                     assert "1243" in str(e), e
                 eventually(lambda: pinned(w) == 0, f"{text}: no pin")
-
-
-@weir
-def who_gets_the_number_of_one_that_has_left_finds_nothing_of_it(_context):
-    """Numbers of clients come round again; what a server remembers of one is nobody else's."""
-    admin("create table if not exists app.counted (i int)")
-    with start(2, settings=["workers=1"]) as w:
-        @contextlib.contextmanager
-        def hold():
-            with Wire(w.target()) as wire:
-                for statement in ("begin", "select 1"):
-                    wire.ask(statement)
-                yield
-                wire.ask("commit")
-
-        again = 0
-        for _ in range(24):
-            with Wire(w.target()) as wire:
-                number = wire.thread_id
-                with hold():
-                    wire.ask("select 1 union select 2")
-            for _ in range(300):
-                with Wire(w.target(), capabilities=BASIC | MULTI_STATEMENTS) as wire:
-                    if wire.thread_id == number:
-                        again += 1
-                        with hold():
-                            wire.ask("select 1")
-                        with hold():
-                            wire.command(QUERY, "insert into counted values (1); select found_rows()")
-                            got = wire.reply(QUERY)
-                            assert [text_row(payload) for what, payload in got if what == "row"] == [["1"]], got
-                        break
-        assert again > 20, f"{again} numbers have come round again"

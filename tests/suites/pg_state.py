@@ -7,6 +7,7 @@ import threading
 
 import psycopg
 from weirtest.case import in_threads, weir
+from weirtest.pgwire import ServerError, Wire
 from weirtest.target import superuser
 from weirtest.weir import Weir
 
@@ -250,24 +251,27 @@ def forty_clients_that_draw_from_sequences_share_two_servers(_context):
             c.execute("drop sequence drawn_by_many")
 
 
+CURRVAL = "select currval('one')"
+
+
 @weir
 def who_gets_the_number_of_one_that_has_left_finds_nothing_of_it(_context):
     """Numbers of clients come round again; what a server remembers of one is nobody else's."""
-    with Weir.before("postgres", pool_size=1) as w:
+    with Weir.before("postgres", pool_size=1, settings=["workers=1"]) as w:
         with connection(w.target()) as c:
-            c.execute("drop sequence if exists one, two; create sequence one; create sequence two", prepare=False)
-        with connection(w.target()) as c:
-            number = c.info.backend_pid
-            c.execute("select nextval('one')")
-            c.execute("select 1")
-        for _ in range(100):
-            with connection(w.target()) as c:
-                if c.info.backend_pid == number:
-                    c.execute("select nextval('two')")
+            c.execute("drop sequence if exists one, two; create sequence one; create sequence two; grant all on one, two to public", prepare=False)
+        with Wire(w.target()) as c:
+            number = c.pid
+            c.ask("select nextval('one')")
+            c.ask("select 1")
+        for _ in range(5_000):
+            with Wire(w.target()) as c:
+                if c.pid == number:
+                    c.ask("select nextval('two')")
                     try:
-                        c.execute("select currval('one')")
-                        raise AssertionError("it was told what another one has drawn")
-                    except psycopg.errors.ObjectNotInPrerequisiteState:
+                        raise AssertionError(f"it was told what another one has drawn: {c.ask(CURRVAL)}")
+                    except ServerError as e:
+                        assert "55000" in str(e), e
                         break
         else:
             raise AssertionError("no number has come round again")

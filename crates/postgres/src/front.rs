@@ -78,6 +78,8 @@ pub struct Front {
     pub(crate) is_at_home: bool,
     /// Its server's farewell was passed on.
     pub(crate) told_fatal: bool,
+    /// Statements that are this client's own have been numbered up to here.
+    private_statements: u32,
     /// The proxy's word for it, as given with its last dispatch.
     pub(crate) owner: Owner,
     pub(crate) dialect: Dialect,
@@ -124,6 +126,7 @@ impl Front {
             startup_differs: !settings.is_empty(),
             is_at_home: false,
             told_fatal: false,
+            private_statements: 0,
             owner: INTERNAL,
             dialect: Dialect::POSTGRES,
             traces: Traces::default(),
@@ -219,6 +222,12 @@ impl Front {
             return Some(effects);
         }
         Some(Arc::new(Effects { doubtful: true, ..Effects::clone(&effects) }))
+    }
+
+    /// A number that no statement of any client has.
+    pub(crate) fn next_private(&mut self) -> u128 {
+        self.private_statements = self.private_statements.wrapping_add(1);
+        u128::from(self.unique()) << 32 | u128::from(self.private_statements)
     }
 
     /// Stands in for the lexer: the texts found have these effects.

@@ -132,13 +132,7 @@ pub struct Origin {
     pub plan_key: u64,
     /// Not 0 when other settings may have been in force, too: the statement is that client's own, and no
     /// other has this number.
-    pub private: u64,
-}
-
-/// A number that no statement of any client has.
-pub(crate) fn next_private() -> u64 {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    LAST.fetch_add(1, Ordering::Relaxed) + 1
+    pub private: u128,
 }
 
 /// The same number for the same text, within a process. Values are no part of it: they come with Bind.

@@ -4,6 +4,7 @@
 //! and the numbers by which clients are known outside.
 //! Invariant: a stale key never finds a later occupant of its slot.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU64;
 use weir_net::Token;
 use weir_session::Protocol;
@@ -43,7 +44,10 @@ impl Key {
 #[derive(Debug)]
 pub struct Arena<T> {
     slots: Vec<Slot<T>>,
-    free: Vec<u32>,
+    /// What has been free longest comes first.
+    free: VecDeque<u32>,
+    /// So many stay free.
+    spare: usize,
     len: usize,
 }
 
@@ -55,11 +59,15 @@ struct Slot<T> {
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
-        Arena { slots: Vec::new(), free: Vec::new(), len: 0 }
+        Arena::with_spare(0)
     }
 }
 
 impl<T> Arena<T> {
+    /// An empty one, that takes new slots until so many are free. A slot has another tenant the less often.
+    pub fn with_spare(spare: usize) -> Self {
+        Arena { slots: Vec::new(), free: VecDeque::new(), spare, len: 0 }
+    }
     /// Things in it.
     pub fn len(&self) -> usize {
         self.len
@@ -71,7 +79,8 @@ impl<T> Arena<T> {
     /// Puts a thing in.
     pub fn insert(&mut self, value: T) -> Key {
         self.len += 1;
-        let slot = self.free.pop().unwrap_or_else(|| {
+        let reused = if self.free.len() > self.spare { self.free.pop_front() } else { None };
+        let slot = reused.unwrap_or_else(|| {
             self.slots.push(Slot { generation: 1, value: None });
             (self.slots.len() - 1) as u32
         });
@@ -81,7 +90,8 @@ impl<T> Arena<T> {
     }
     /// The key that the next `insert` will return.
     pub fn next_key(&self) -> Key {
-        let (slot, generation) = match self.free.last() {
+        let reused = self.free.front().filter(|_| self.free.len() > self.spare);
+        let (slot, generation) = match reused {
             Some(&slot) => (slot, self.slots[slot as usize].generation),
             None => (self.slots.len() as u32, 1),
         };
@@ -98,7 +108,7 @@ impl<T> Arena<T> {
         if place.generation == 0 {
             place.generation = 1;
         }
-        self.free.push(key.slot());
+        self.free.push_back(key.slot());
         self.len -= 1;
         Some(value)
     }
@@ -215,15 +225,21 @@ impl Tag {
 
 /// Workers that one process can have, because a client's number names its worker in 6 bits.
 pub const MAX_WORKERS: usize = 64;
+/// Slots for clients that stay free in each worker. Four bits of a client's number tell one tenant of a slot
+/// from the next: with so many slots a number names somebody else only after 2,064 more clients, and a KILL
+/// by an old number finds nobody until then.
+pub const SPARE_CLIENTS: usize = 128;
 /// Clients that one worker can have, because a client's number names its slot in 20 bits.
-pub const MAX_CLIENTS_PER_WORKER: usize = 1 << 20;
+pub const MAX_CLIENTS_PER_WORKER: usize = (1 << 20) - SPARE_CLIENTS;
+/// The bits of a slot in a client's number.
+const SLOT_MASK: u32 = (1 << 20) - 1;
 
 /// The number a client is known by outside (PostgreSQL's backend pid, MySQL's connection id): worker in 6
 /// bits, slot in 20, generation in 5. Never 0, below 2^31, and above what MySQL's servers, which count their
 /// connections, come to: a number that reaches a server by mistake names nobody there.
 pub fn client_number(worker: usize, key: Key) -> u32 {
     let generation = key.generation() % 16 + 16;
-    generation << 26 | (key.slot() & (MAX_CLIENTS_PER_WORKER as u32 - 1)) << 6 | worker as u32 & 63
+    generation << 26 | (key.slot() & SLOT_MASK) << 6 | worker as u32 & 63
 }
 
 /// Clients' numbers begin here; what is below is the number of a database's connection.
@@ -236,7 +252,7 @@ pub fn worker_of(number: u32) -> usize {
 
 /// The slot that a client's number names.
 pub fn slot_of(number: u32) -> u32 {
-    number >> 6 & (MAX_CLIENTS_PER_WORKER as u32 - 1)
+    number >> 6 & SLOT_MASK
 }
 
 #[cfg(test)]
@@ -293,5 +309,17 @@ mod tests {
         assert_eq!((worker_of(number), slot_of(number)), (63, key.slot()));
         arena.remove(key);
         assert_ne!(client_number(63, arena.insert(())), number);
+    }
+
+    #[test]
+    fn a_client_gets_the_number_of_another_one_after_thousands_only() {
+        let mut arena = Arena::with_spare(SPARE_CLIENTS);
+        let mut next = || {
+            let key = arena.insert(());
+            arena.remove(key);
+            client_number(0, key)
+        };
+        let first = next();
+        assert_eq!((1..).find(|_| next() == first), Some(16 * (SPARE_CLIENTS + 1)));
     }
 }

@@ -15,7 +15,7 @@ use crate::message::query::{
     ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_parse, put_statement, read_bind,
     read_object, read_parse,
 };
-use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals, next_private};
+use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals};
 use crate::queue::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
@@ -174,7 +174,7 @@ impl Back {
         }
         let mut origin = self.origin(front);
         if otherwise && origin.private == 0 {
-            origin.private = next_private();
+            origin.private = front.next_private();
         }
         let key = Statement::key_of(parse.content, origin);
         let content = self.prepared.content(&key).unwrap_or_else(|| parse.content.into());
@@ -360,8 +360,8 @@ impl Back {
     }
 
     /// Under which settings a statement that is sent now will be parsed.
-    fn origin(&self, front: &Front) -> Origin {
-        let private = if self.knows_settings(front) { 0 } else { next_private() };
+    fn origin(&self, front: &mut Front) -> Origin {
+        let private = if self.knows_settings(front) { 0 } else { front.next_private() };
         Origin { plan_key: self.applied.plan_key(), private }
     }
 
@@ -384,7 +384,7 @@ impl Back {
         if origin != statement.origin() {
             back = self.go_back_to(front, &statement, out);
             if back.is_some() && origin.private == 0 {
-                origin.private = next_private();
+                origin.private = front.next_private();
             }
             let read = self.is_read_anew(front, &statement).then_some(&self.applied);
             statement = statement.moved_to(origin, read);

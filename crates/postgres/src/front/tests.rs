@@ -21,7 +21,8 @@ fn shareable(front: &mut Front, parts: &[Vec<u8>]) -> bool {
 
 #[test]
 fn a_client_costs_little() {
-    assert!(size_of::<Front>() <= 256, "{} bytes", size_of::<Front>());
+    // The last eight tell it from all others that have had its number.
+    assert!(size_of::<Front>() <= 264, "{} bytes", size_of::<Front>());
 }
 
 /// That a BEGIN was cancelled while it waited for a server says nothing of the request behind it.

@@ -66,7 +66,7 @@ use crate::console::Visit;
 use crate::context::Cx;
 use crate::economy::Crowd;
 use crate::failures::Failures;
-use crate::ids::{Arena, Key, Kind, Tag};
+use crate::ids::{Arena, Key, Kind, SPARE_CLIENTS, Tag};
 use crate::pool::{Place, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::silent::Silent;
@@ -161,7 +161,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub fn new(cells: Arc<WorkerCells>) -> Self {
         Hall {
             cells,
-            clients: Arena::default(),
+            clients: Arena::with_spare(SPARE_CLIENTS),
             servers: Arena::default(),
             cancellers: Arena::default(),
             pools: Vec::new(),
