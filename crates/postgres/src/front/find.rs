@@ -251,6 +251,8 @@ impl Front {
                 let is_first = !self.scan.batch.texts.executes();
                 self.scan.batch.texts.note_alike(is_first && body == b"\0\0\0\0\0");
                 self.scan.batch.texts.note_execute();
+                // Its portal may be of an earlier request of the transaction.
+                self.scan.batch.texts.note_alone(true);
                 Ok(None)
             }
             ClientTag::Close => {

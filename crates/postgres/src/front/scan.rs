@@ -185,7 +185,7 @@ impl Told {
         self.0 |= Told::EXECUTES;
     }
 
-    /// Something runs without a portal, and is not DEALLOCATE.
+    /// Something runs that is not a lone DEALLOCATE.
     pub(super) fn runs_alone(self) -> bool {
         self.0 & Told::RUNS_ALONE != 0
     }

@@ -52,6 +52,18 @@ fn a_long_text_behind_a_rejected_parse_is_not_taken_for_one() {
     assert!(!f.runs_nothing && f.asks_sequence);
 }
 
+/// A portal bound in an earlier request of the transaction runs in one that only executes.
+#[test]
+fn an_execute_in_a_request_of_its_own_runs_something() {
+    let mut f = front(1);
+    request(find(&mut f, &[c::parse("s", "select 1"), c::sync()].concat()));
+    assert!(f.runs_nothing);
+    request(find(&mut f, &[c::execute(), c::sync()].concat()));
+    assert!(!f.runs_nothing);
+    request(find(&mut f, &c::q("deallocate s")));
+    assert!(f.runs_nothing);
+}
+
 #[test]
 fn requests_are_found_however_they_are_cut() {
     let batch = [c::parse("s", "select 1"), c::bind("s"), c::execute(), c::sync()].concat();
