@@ -277,6 +277,7 @@ impl Back {
             || entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::Repeat(_)))
         {
             self.found_here = 0;
+            entry.found_marked = false;
         }
         let disturbed = entry.ahead.len() != before && counts.wanted;
         if disturbed && row_count == 1 && (entry.marked || selects && counts.found.is_none()) {
@@ -302,6 +303,9 @@ impl Back {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             self.last_client = 0;
+            // Nor does a command behind it leave that.
+            let leaves = |ahead: &Ahead| matches!(ahead, Ahead::Prepare(_));
+            self.last_rows = if entry.ahead.iter().all(leaves) { self.last_rows } else { 0 };
         }
         Ok(())
     }

@@ -190,8 +190,10 @@ pub(crate) struct Outcome {
     pub insert_id: u64,
     /// Rows changed by the last result; `None` when it had rows.
     pub affected_rows: Option<u64>,
-    /// The same of the result before the last.
+    /// The same of the result before the last, or before all GET DIAGNOSTICS at the end of a text.
     pub affected_before: Option<u64>,
+    /// One of those had a warning: there was no such condition.
+    pub got_nothing: bool,
     /// Rows of the last result that had rows.
     pub rows: u64,
     /// Rows that an UPDATE matched, or that INSERT ... SELECT took, as its OK says.
@@ -216,6 +218,8 @@ pub(crate) struct Outcome {
     pub pinged: bool,
     /// What FOUND_ROWS() gave on its server was its client's own.
     pub found_own: bool,
+    /// It was Weir's mark, and its client's own is 0.
+    pub found_marked: bool,
     /// MySQL: and so was what it was to give behind a statement that changes rows.
     pub next_own: bool,
 }
@@ -344,6 +348,8 @@ const ROWS_UNKNOWN: u64 = u64::MAX;
 const ROWS_UNLESS: u64 = 1 << 63;
 /// FOUND_ROWS() of a session that has run nothing.
 const ROWS_FRESH: u64 = u64::MAX - 1;
+/// With [`ROWS_UNLESS`]: what the server gives is the client's, unless that is [`found::MARK`].
+const ROWS_MARKED: u64 = 1 << 62;
 
 impl Request {
     pub(crate) fn new(command: Command) -> Request {

@@ -174,6 +174,10 @@ pub(crate) struct Entry {
     pub marked: bool,
     /// What FOUND_ROWS() gave here was its client's own.
     pub found_own: bool,
+    /// It was Weir's mark.
+    pub found_marked: bool,
+    /// What goes ahead of it last leaves no warnings here.
+    pub clears: bool,
     /// What it asks about warnings stands in its text: whosever are here may be.
     pub answers_warnings: bool,
     /// Its warnings were asked for.
@@ -218,6 +222,8 @@ impl Entry {
             had_warnings: false,
             marked: false,
             found_own: false,
+            found_marked: false,
+            clears: false,
             answers_warnings: false,
             asked_warnings: false,
             reworded: None,

@@ -266,7 +266,7 @@ pub(crate) struct Says(u32);
 impl Says {
     /// Its first statement is empty: the server refuses all of it.
     pub(crate) const BEGINS_WITH_NONE: Says = Says(1);
-    /// Its first statement asks for warnings.
+    /// Its first statement asks for warnings, or is RESIGNAL, which adds to them.
     pub(crate) const HEAD_ASKS: Says = Says(1 << 1);
     /// GET DIAGNOSTICS with ROW_COUNT.
     pub(crate) const COUNTS: Says = Says(1 << 2);
@@ -287,6 +287,8 @@ impl Says {
 
     /// The last one is GET DIAGNOSTICS, and nothing stands behind it.
     pub(crate) const ENDS_WITH_GET: Says = Says(1 << 14);
+    /// Where the number stands that [`Says::gets`] tells.
+    const GETS: u32 = 18;
     /// One that breaks may have something in store for FOUND_ROWS(): an UPDATE, or rows selected besides.
     pub(crate) const BREAKS_LATE: Says = Says(1 << 15);
 
@@ -303,6 +305,11 @@ impl Says {
     /// Statements in front of the first that sets FOUND_ROWS(), 15 for more; of a text where one does.
     pub(crate) fn finder(self) -> u16 {
         (self.0 >> Says::FINDER & Says::MOST_BEFORE) as u16
+    }
+
+    /// So many GET DIAGNOSTICS stand at its end, up to 15; of a text that ends with one.
+    pub(crate) fn gets(self) -> u32 {
+        self.0 >> Says::GETS & Says::MOST_BEFORE
     }
 
     /// It says this.
@@ -322,7 +329,10 @@ impl Says {
             let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
             let head = text.get(..end).unwrap_or(text);
             let unread = class.verb == Verb::Show && class.uses.contains(Uses::EXECUTABLE_COMMENT);
+            let resignals = class.verb == Verb::Server
+                && Words::new(head).next().is_some_and(|word| word.is(b"RESIGNAL"));
             let asks = class.verb == Verb::Get || wanted(head).is_some() || show_count(head).is_some();
+            let asks = asks || resignals;
             let counts =
                 class.uses.contains(Uses::DIAGNOSTICS) && Words::new(text).any(|it| it.is(b"ROW_COUNT"));
             says = says.with(Says::HEAD_ASKS, asks || unread).with(Says::COUNTS, counts);
@@ -365,7 +375,7 @@ impl Says {
         let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
         // Behind DELETE; between UPDATE and its SET.
         let (mut is_delete, mut is_update) = (false, false);
-        let mut statements = 0_u32;
+        let (mut statements, mut gets) = (0_u32, 0_u32);
         for piece in Words::new(text) {
             if piece.is(b";") {
                 begins = true;
@@ -375,6 +385,7 @@ impl Says {
             if begins {
                 (is_select, is_quiet) = (select, piece.is(b"SET") || piece.is(b"CREATE"));
                 is_get = piece.is(b"GET");
+                gets = if is_get { gets + 1 } else { 0 };
                 // MySQL counts what they matched.
                 let counts = piece.is(b"UPDATE") || piece.is(b"DO");
                 let sets = select || counts && flavour == Flavour::MySql;
@@ -407,6 +418,7 @@ impl Says {
             begins = false;
         }
         let ends = !begins && !text.trim_ascii_end().ends_with(b"*/");
+        self.0 |= Says::MOST_BEFORE.min(gets) << Says::GETS;
         self.with(Says::ENDS_WITH_SELECT, ends && is_select).with(Says::ENDS_WITH_GET, ends && is_get)
     }
 }

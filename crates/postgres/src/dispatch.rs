@@ -464,6 +464,7 @@ impl Back {
             return Ok(());
         }
         let (effects, undo, names) = self.stand_ins(front, effects, out);
+        self.note_why_lost(front, &effects);
         let effects = self.in_its_path(front, effects);
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);

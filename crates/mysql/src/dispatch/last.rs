@@ -25,6 +25,9 @@ const CLEAR_BY_SET: &str = "SET @weir = NULL";
 /// It makes ROW_COUNT() 1.
 pub(super) const ONE_ROW: &str = "SELECT NULL INTO @weir";
 
+/// The same, and it clears warnings.
+const ONE_ROW_CLEAR: &str = "SELECT NULL INTO @weir FROM (SELECT 1) x";
+
 /// The same, and FOUND_ROWS() 1, which on MariaDB it is not by that.
 pub(super) const ONE_ROW_FOUND: &str = "SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir";
 
@@ -119,6 +122,8 @@ impl Back {
             }
             // What goes ahead takes them away.
             None if is_here && front.warnings_are_on_server() => {}
+            // What does that else counts no rows.
+            None if entry.clears => return true,
             None => {
                 put_query(out, self.clear_warnings());
                 entry.ahead.push_back(Ahead::State);
@@ -159,7 +164,7 @@ impl Back {
             entry.ahead.push_back(Ahead::State);
             return true;
         }
-        if class.verb == Verb::Server && class.statements == 1 {
+        if class.verb == Verb::Server && says.has(Says::HEAD_ASKS) {
             // RESIGNAL fails whatever is there: its error is added to what is kept here, or lost.
             entry.outcome.appended = true;
             return true;
@@ -254,24 +259,36 @@ impl Back {
         let answers = front.answers();
         // What counts one row has found one.
         let asks_found = asks_found || wants_found && asks_count && answers.row_count == 1 && may_bring;
+        // One row that was counted and none that was found cannot be on MySQL.
+        let mysql = self.session.flavour == Flavour::MySql;
+        let counts_one = asks_count && answers.row_count == 1;
+        let cannot_be = mysql && counts_one && answers.found_rows == Some(0);
+        let reads_found = unread || behind || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let marks = asks_found && cannot_be && class.verb == Verb::Call && !reads_found;
         let mut select = None;
         if asks_found {
             select = answers.found_rows.filter(|rows| *rows <= MOST_ROWS_BROUGHT).map(rows_of);
         }
-        if asks_count && answers.row_count == 1 && may_bring {
-            select = Some(one_row_of(answers.found_rows.filter(|_| asks_found).unwrap_or(0)));
+        if counts_one && may_bring {
+            let found = answers.found_rows.filter(|_| asks_found).unwrap_or(0);
+            select = Some(match (marks, found) {
+                (true, _) => marked_row(),
+                // What is asked about are warnings, too.
+                (false, 0 | 1) if asks && mysql => {
+                    entry.clears = true;
+                    ONE_ROW_CLEAR.to_owned()
+                }
+                (false, _) => one_row_of(found),
+            });
         }
         if let Some(select) = &select {
             put_query(out, select);
             let has_table = select.contains("FROM") && !select.contains("FROM DUAL");
             entry.ahead.push_back(if has_table { Ahead::Repeat(None) } else { Ahead::Rows });
-            // One row that was counted and none that was found cannot be on MySQL.
-            let mysql = self.session.flavour == Flavour::MySql;
-            let counts_one = asks_count && answers.row_count == 1;
-            let cannot_be = mysql && counts_one && answers.found_rows == Some(0);
             let is_brought = asks_found && !cannot_be;
             self.found_here = if is_brought { front.found_mark() } else { 0 };
             entry.found_own = is_brought && answers.found_rows.is_some();
+            entry.found_marked = marks && may_bring;
         }
         if asks_count && answers.row_count == 0 {
             put_command(out, Command::Ping);
@@ -349,6 +366,12 @@ pub(super) fn rows_of(rows: u64) -> String {
             "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {rows}) SELECT i FROM n"
         ),
     }
+}
+
+/// A SELECT that makes ROW_COUNT() 1, and FOUND_ROWS() Weir's mark.
+fn marked_row() -> String {
+    let rows = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(30));
+    format!("SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir FROM ({rows}) x, ({rows}) y LIMIT 1")
 }
 
 /// A SELECT that makes ROW_COUNT() 1 and FOUND_ROWS() so many, for what can be brought.

@@ -21,6 +21,11 @@ use weir_sql::{Class, Uses, Verb};
 /// ER_NO_SUCH_TABLE, ER_UNKNOWN_STMT_HANDLER, ER_SP_DOES_NOT_EXIST.
 pub(super) const READ_NOTHING: [u16; 5] = [1054, 1064, 1146, 1243, 1305];
 
+/// MySQL: so many rows stand for none ahead of code that is to find one row counted and none found, which
+/// together nothing leaves that Weir may run. Code that finds just as many itself is taken for code that
+/// finds nothing.
+pub(crate) const MARK: u64 = 961;
+
 /// `Front::found_did`: FOUND_ROWS() may be another.
 pub(super) const CHANGED: u8 = 1;
 /// The same: something else is in store for it.

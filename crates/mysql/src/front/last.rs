@@ -16,7 +16,7 @@
 
 use super::finish::{NO_SUCH_ROUTINE, runs_code};
 use super::found::{self, Found};
-use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_UNKNOWN, ROWS_UNLESS, Request};
+use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_MARKED, ROWS_UNKNOWN, ROWS_UNLESS, Request};
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::says::{self, Says, Shows, Skipped};
@@ -74,10 +74,16 @@ pub(crate) struct FoundLeft {
 }
 
 impl Request {
+    /// The place among the statements of a text of the first of those GET DIAGNOSTICS that end it.
+    pub(crate) fn first_of_gets(&self) -> Option<u32> {
+        let ends = self.class.statements > 1 && self.says.has(Says::ENDS_WITH_GET);
+        ends.then(|| self.class.statements.saturating_sub(self.says.gets()))
+    }
+
     /// The session counts the same rows behind it as before, whosever they were.
     pub(crate) fn leaves_rows(&self, outcome: &Outcome) -> bool {
-        let gets =
-            self.command == Command::Query && self.class.verb == Verb::Get && self.class.statements == 1;
+        let only_gets = self.class.statements == 1 || self.first_of_gets() == Some(0);
+        let gets = self.command == Command::Query && self.class.verb == Verb::Get && only_gets;
         !outcome.failed && (gets || leaves_row_count(self.command))
     }
 }
@@ -131,9 +137,11 @@ impl Front {
         self.conditions = outcome.conditions;
         let gets = class.verb == Verb::Get && class.statements == 1;
         let ends_with_get = class.statements > 1 && request.says.has(Says::ENDS_WITH_GET) && !outcome.failed;
-        if (gets || ends_with_get) && outcome.warnings > 0 {
+        if gets && outcome.warnings > 0 || ends_with_get && outcome.got_nothing {
             // There was no such condition.
             self.row_count = -1;
+        } else if ends_with_get && request.first_of_gets() == Some(0) {
+            // All are: what it was.
         } else if ends_with_get {
             self.row_count = rows_counted(outcome.affected_before);
         } else if !gets || outcome.failed {
@@ -152,7 +160,11 @@ impl Front {
             Found::Kept => {}
             Found::Known(rows) => self.found_rows = rows,
             Found::OnServer => {
-                self.found_rows = if may_keep { self.found_rows | ROWS_UNLESS } else { ROWS_UNKNOWN };
+                self.found_rows = match outcome.found_marked {
+                    true => ROWS_MARKED | ROWS_UNLESS,
+                    false if may_keep => self.found_rows | ROWS_UNLESS,
+                    false => ROWS_UNKNOWN,
+                };
                 self.found_server = server;
             }
             Found::Lost => {
@@ -377,6 +389,11 @@ impl Front {
         self.asks_found_rows
     }
 
+    /// What its server gives for FOUND_ROWS() may be Weir's mark.
+    pub(crate) fn found_rows_may_be_marked(&self) -> bool {
+        self.found_rows == ROWS_MARKED | ROWS_UNLESS
+    }
+
     /// FOUND_ROWS() is known by this server only.
     pub(crate) fn found_rows_are_on(&self, server: u64) -> bool {
         self.found_rows_are_unknown() && self.found_server == server
@@ -405,6 +422,10 @@ impl Front {
 
     /// A server has said what FOUND_ROWS() is.
     pub(crate) fn keep_found_rows(&mut self, rows: u64) {
+        if self.found_rows_may_be_marked() {
+            self.found_rows = if rows == found::MARK { 0 } else { rows };
+            return;
+        }
         // More cannot have been found; see `may_keep_found_rows`.
         let most = u64::from(self.traits.flavour == Flavour::MariaDb);
         let is_own = rows <= most || !self.found_rows_are_unknown() || self.found_rows == ROWS_UNKNOWN;

@@ -282,9 +282,14 @@ impl Back {
             return Stage::AskWarnings;
         }
         let id = self.server_id();
-        let idle = self.boundary() == Boundary::Idle && !self.others_are_sent();
-        let Some(front) = way.front.as_deref_mut().filter(|front| idle && front.lasting_pins().is_empty())
-        else {
+        let others = self.others_are_sent();
+        let idle = self.boundary() == Boundary::Idle;
+        // A mark must not be shown, wherever its client stays.
+        let asks = |front: &&mut Front| {
+            let leaves = idle && front.lasting_pins().is_empty();
+            !others && (leaves || front.found_rows_may_be_marked())
+        };
+        let Some(front) = way.front.as_deref_mut().filter(asks) else {
             return Stage::Answered;
         };
         entry.reply.asked = 0;

@@ -9,7 +9,7 @@ use crate::back::Back;
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::front::{FileData, Phase};
-use crate::message::{Capabilities, ok};
+use crate::message::{Capabilities, Command, ok};
 use crate::queue::Entry;
 use crate::session_state::Flavour;
 use weir_sql::{Uses, Verb};
@@ -122,9 +122,11 @@ impl Back {
 }
 
 /// The server has found this error in LOAD DATA LOCAL of a client that has not allowed files to be asked for,
-/// which it would have refused before it looked at tables and columns.
+/// which it would have refused before it looked at tables and columns. (MariaDB looks at tables when it
+/// prepares one, and refuses it when it is executed.)
 pub(super) fn looked_further(entry: &Entry, way: &Way<'_>, error: u16) -> bool {
     entry.outcome.results == 0
+        && entry.command != Command::StmtPrepare
         && OF_TABLES.contains(&error)
         && way.front.as_deref().is_some_and(|front| {
             let class = &front.request.class;

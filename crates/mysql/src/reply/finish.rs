@@ -83,7 +83,8 @@ impl Back {
         }
         entry.outcome.had_warnings = entry.had_warnings;
         entry.outcome.marked = entry.marked;
-        entry.outcome.found_own = entry.found_own;
+        entry.outcome.found_own = entry.found_own || entry.found_marked;
+        entry.outcome.found_marked = entry.found_marked;
         entry.outcome.next_own = self.next_here == front.next_mark();
         let only_here = front.finish(&entry.outcome, self.server_id());
         self.note_found_rows(front, runs_text, last_here);

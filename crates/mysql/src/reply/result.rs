@@ -255,7 +255,14 @@ impl Back {
         };
         outcome.warned |= outcome.warnings > 0;
         let had_rows = matches!(entry.reply.at, At::Rows { .. });
-        outcome.affected_before = outcome.affected_rows;
+        let gets = way.front.as_deref().and_then(|front| front.request.first_of_gets());
+        // Behind so many the others are all GET DIAGNOSTICS.
+        let before = gets.map_or(u32::MAX, |first| first.saturating_add(1));
+        let results = u32::from(outcome.results);
+        if results <= before {
+            outcome.affected_before = outcome.affected_rows;
+        }
+        outcome.got_nothing |= gets.is_some() && results >= before && outcome.warnings > 0;
         outcome.affected_rows = (first == ok::OK).then_some(end.affected_rows);
         outcome.matched_rows = matched_rows(end.info);
         outcome.had_rows |= had_rows;

@@ -10,16 +10,17 @@ use weir_sql::{Class, Scope, SetTarget};
 /// `tracks_schema`: sessions begin with `session_track_schema` on, so that it changes nothing to set that.
 pub(crate) fn changes_in(class: &Class, text: &[u8], state: &State, tracks_schema: bool) -> Option<Changes> {
     if class.heads().is_empty() {
-        return changes_of(class.set()?, text, state, tracks_schema);
+        return changes_of(class.set()?, text, state, tracks_schema, &Changes::default());
     }
     let mut changes = Changes::default();
     for set in class.heads() {
-        let Changes { mut known, asked } = changes_of(set, text, state, tracks_schema)?;
+        let Changes { mut known, asked } = changes_of(set, text, state, tracks_schema, &changes)?;
         changes.known.append(&mut known);
         changes.asked.extend(asked);
     }
     let rereads = changes.slots().any(Slot::rereads);
-    (!rereads || reads_the_same(&changes, text)).then_some(changes)
+    let follows = !changes.are_mixed() && (!rereads || reads_the_same(&changes, text));
+    follows.then_some(changes)
 }
 
 /// The text says the same whatever these settings are: it has neither a backslash nor a double quote, and no
@@ -55,19 +56,30 @@ impl Changes {
         (!asked.iter().any(untold)).then_some(Changes { known: Vec::new(), asked })
     }
 
+    /// SET NAMES is said, and what goes with it is to be asked for.
+    fn are_mixed(&self) -> bool {
+        let names = self.known.iter().any(|(slot, _)| *slot == Slot::Names);
+        names && self.asked.contains(&Slot::CollationConnection)
+    }
+
     pub(crate) fn slots(&self) -> impl Iterator<Item = Slot> {
         self.known.iter().map(|(slot, _)| *slot).chain(self.asked.iter().copied())
     }
 }
 
 /// What a single SET changes of the settings, if all of that can move with the client (user variables are a
-/// pin of their own). `text` is the scanned text.
-fn changes_of(set: &SetTarget, text: &[u8], state: &State, tracks_schema: bool) -> Option<Changes> {
+/// pin of their own). `text` is the scanned text; `before`: what those in front of it have changed.
+fn changes_of(
+    set: &SetTarget,
+    text: &[u8],
+    state: &State,
+    tracks_schema: bool,
+    before: &Changes,
+) -> Option<Changes> {
     if !set.complete {
         return None;
     }
-    let mut changes = Vec::new();
-    let mut asked = Vec::new();
+    let (mut known, mut asked) = (Vec::new(), Vec::new());
     for assignment in &set.assignments {
         if assignment.scope == Scope::Global {
             continue;
@@ -77,34 +89,34 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State, tracks_schema: bool) 
         }
         let plain = assignment.constant && !assignment.default;
         match assignment.name.as_str() {
-            "names" if plain => changes.push((Slot::Names, names_literal(assignment.value.of(text)?)?)),
+            "names" if plain => known.push((Slot::Names, names_literal(assignment.value.of(text)?)?)),
             "character set" if plain => {
                 let value = quoted(unquoted(std::str::from_utf8(assignment.value.of(text)?).ok()?)?)?;
-                changes.extend([(Slot::CharsetClient, value.clone()), (Slot::CharsetResults, value)]);
+                known.extend([(Slot::CharsetClient, value.clone()), (Slot::CharsetResults, value)]);
                 // That of the default schema.
                 asked.push(Slot::CollationConnection);
             }
             "names" | "character set" if assignment.default => asked.extend(CHARACTER_SETS),
             "transaction characteristics" => {
-                characteristics(std::str::from_utf8(assignment.value.of(text)?).ok()?, &mut changes)?;
+                characteristics(std::str::from_utf8(assignment.value.of(text)?).ok()?, &mut known)?;
             }
             "session_track_schema" if tracks_schema && assignment.toggle == Some(true) => {}
             name => {
                 let slot = Slot::named(name)?;
-                let known = match plain {
+                let value = match plain {
                     // Only what is named in it changes.
                     true if slot == Slot::OptimizerSwitch => None,
                     true => slot.literal_in(assignment, text),
                     // An assignment in front of it may change what `@@sql_mode` is.
-                    false if slot == Slot::SqlMode && !is_changed(slot, &changes, &asked) => {
-                        mode_of(assignment.value.of(text)?, state)
+                    false if slot == Slot::SqlMode && !is_changed(slot, &known, &asked) => {
+                        mode_behind(before, assignment.value.of(text)?, state)
                     }
                     false => None,
                 };
-                match known {
+                match value {
                     // What `id IS NULL` finds does not move.
                     Some(value) if slot == Slot::AutoIsNull && *value != *"0" => return None,
-                    Some(value) => changes.push((slot, value)),
+                    Some(value) => known.push((slot, value)),
                     None if slot == Slot::AutoIsNull => return None,
                     // It may be that of another one.
                     None if slot.is_charset() => asked.extend(CHARACTER_SETS),
@@ -113,17 +125,27 @@ fn changes_of(set: &SetTarget, text: &[u8], state: &State, tracks_schema: bool) 
             }
         }
     }
-    let mixed =
-        changes.iter().any(|(slot, _)| *slot == Slot::Names) && asked.contains(&Slot::CollationConnection);
     // What is asked for in the end is the last that was said of it.
-    changes.retain(|(slot, _)| !asked.contains(slot));
-    asked.sort_unstable();
-    asked.dedup();
-    (!mixed).then_some(Changes { known: changes, asked })
+    let mut changes = Changes { known, asked };
+    let mixed = changes.are_mixed();
+    changes.known.retain(|(slot, _)| !changes.asked.contains(slot));
+    changes.asked.sort_unstable();
+    changes.asked.dedup();
+    (!mixed).then_some(changes)
 }
 
 fn is_changed(slot: Slot, known: &[(Slot, Box<str>)], asked: &[Slot]) -> bool {
     asked.contains(&slot) || known.iter().any(|(other, _)| *other == slot)
+}
+
+/// The same as `mode_of`, where these changes go before.
+fn mode_behind(before: &Changes, value: &[u8], state: &State) -> Option<Box<str>> {
+    if !is_changed(Slot::SqlMode, &before.known, &before.asked) {
+        return mode_of(value, state);
+    }
+    let mut state = state.clone();
+    let is_known = !before.asked.contains(&Slot::SqlMode) && state.apply(before.known.clone());
+    if is_known { mode_of(value, &state) } else { None }
 }
 
 /// The value of `CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')` and its like, with which drivers and frameworks

@@ -209,13 +209,25 @@ impl Back {
     /// are its columns what its client was told?
     pub(super) fn prove_own(&mut self, name: &[u8], statement: Option<&Arc<Statement>>, out: &mut Vec<u8>) {
         let Some(statement) = statement else { return };
+        if self.own_names.as_deref_mut().is_some_and(|own| own.take_lost(statement)) {
+            // The server says why it cannot be read, as where it has one that must be read anew.
+            self.put_own(name, statement, false, out);
+        }
         if self.own_names.as_deref().is_some_and(|own| own.must_ask(statement)) {
-            if self.own_names.as_deref_mut().is_some_and(|own| own.take_lost(statement)) {
-                // The server says why it cannot be read, as where it has one that must be read anew.
-                self.put_own(name, statement, false, out);
-            }
             let stops = !self.skipping;
             self.ask_shape(Arc::clone(statement), name, 0, stops, out);
+        }
+    }
+}
+
+impl Back {
+    /// SQL executes one that could not be prepared here: the server will say that there is none.
+    pub(super) fn note_why_lost(&mut self, front: &Front, effects: &Effects) {
+        let statement = || front.prepared.as_deref()?.get(effects.executes.as_deref()?.as_bytes());
+        if let Some(own) = self.own_names.as_deref()
+            && let Some(why) = statement().and_then(|statement| own.why_lost(statement))
+        {
+            self.refused_stand_in = Some(why.into());
         }
     }
 }

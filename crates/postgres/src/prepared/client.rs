@@ -191,9 +191,9 @@ impl OwnNames {
         self.unproven.push(statement.id);
     }
 
-    /// The server must say of what columns it is before it is used.
+    /// The server must say whether it has it, and of what columns it is, before it is used.
     pub fn must_ask(&self, statement: &Statement) -> bool {
-        statement.keeps_columns() && self.unproven.contains(&statement.id)
+        self.unproven.contains(&statement.id)
     }
 
     /// The statement of this number could not be prepared, by this error.

@@ -110,7 +110,10 @@ impl Recogniser {
     fn inside_with(&mut self, word: Word) {
         match word {
             Word::Select if self.mysql => self.uses(Uses::SUBQUERY),
-            Word::Insert | Word::Update | Word::Delete | Word::Merge if self.now.last.kind == Kind::Open => {
+            // Behind `(`, or behind the list of a WITH of its own.
+            Word::Insert | Word::Update | Word::Delete | Word::Merge
+                if matches!(self.now.last.kind, Kind::Open | Kind::Close) =>
+            {
                 self.uses(Uses::WITH_WRITES);
             }
             Word::Into => self.now.target = Target::Next,

@@ -204,6 +204,14 @@ fn one_statement_that_leaves_no_trace() {
                 "select share with_writes",
             ),
             (
+                "WITH x AS (WITH y AS (SELECT 1 a) INSERT INTO t (a) SELECT a FROM y RETURNING a) SELECT * FROM x",
+                "select share with_writes",
+            ),
+            (
+                "WITH x AS (WITH y AS (SELECT 1 a) UPDATE t SET a = y.a FROM y RETURNING t.a) SELECT * FROM x",
+                "select share with_writes",
+            ),
+            (
                 "WITH x AS (DELETE FROM t RETURNING *) INSERT INTO u (a) SELECT a FROM x",
                 "insert share with_writes",
             ),
