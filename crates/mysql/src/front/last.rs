@@ -22,6 +22,7 @@ use crate::message::{Capabilities, Command, status};
 use crate::says::{self, Says, Shows, Skipped};
 use crate::session_state::Flavour;
 use crate::warnings::{Kept, Warnings};
+use crate::words::Words;
 use weir_sql::{Class, Locks, Uses, Verb};
 use weir_wire::Pin;
 
@@ -81,10 +82,10 @@ impl Request {
     }
 
     /// The session counts the same rows behind it as before, whosever they were.
-    pub(crate) fn leaves_rows(&self, outcome: &Outcome) -> bool {
+    pub(crate) fn leaves_rows(&self, outcome: &Outcome, flavour: Flavour) -> bool {
         let only_gets = self.class.statements == 1 || self.first_of_gets() == Some(0);
         let gets = self.command == Command::Query && self.class.verb == Verb::Get && only_gets;
-        !outcome.failed && (gets || leaves_row_count(self.command))
+        !outcome.failed && (gets || leaves_row_count(self.command)) || looks_in_vain(self, outcome, flavour)
     }
 }
 
@@ -140,8 +141,10 @@ impl Front {
         if gets && outcome.warnings > 0 || ends_with_get && outcome.got_nothing {
             // There was no such condition.
             self.row_count = -1;
-        } else if ends_with_get && request.first_of_gets() == Some(0) {
-            // All are: what it was.
+        } else if ends_with_get && request.first_of_gets() == Some(0)
+            || looks_in_vain(request, outcome, self.traits.flavour)
+        {
+            // What it was.
         } else if ends_with_get {
             self.row_count = rows_counted(outcome.affected_before);
         } else if !gets || outcome.failed {
@@ -595,6 +598,7 @@ impl Front {
                     Leaves::All
                 }
             }
+            (Verb::Show, Flavour::MariaDb) if opens_a_table_to_show(class, text) => Leaves::Nothing,
             (_, Flavour::MariaDb) if head_opens_a_table(class, text) => Leaves::Nothing,
             (_, Flavour::MariaDb) => Leaves::Unsure,
         }
@@ -610,6 +614,27 @@ fn head_opens_a_table(class: &Class, text: &[u8]) -> bool {
         Verb::Select => is_read && says::selects_open_a_table(text),
         _ => false,
     }
+}
+
+/// MariaDB: SHOW, be it the first of several statements, makes a table of what it shows.
+fn opens_a_table_to_show(class: &Class, text: &[u8]) -> bool {
+    let is_read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
+    is_read
+        && says::shows(class, text, Flavour::MariaDb) == Shows::Rows
+        && !Words::new(text).nth(1).is_some_and(|what| what.is(b"COUNT"))
+}
+
+/// MariaDB: SHOW or DESCRIBE looked for a table or a schema in vain, having opened the one in which it puts
+/// what it finds: ROW_COUNT() is what it was.
+fn looks_in_vain(request: &Request, outcome: &Outcome, flavour: Flavour) -> bool {
+    /// ER_DBACCESS_DENIED_ERROR, ER_BAD_DB_ERROR, ER_NO_SUCH_TABLE.
+    const IN_VAIN: [u16; 3] = [1044, 1049, 1146];
+    flavour == Flavour::MariaDb
+        && outcome.failed
+        && outcome.results == 0
+        && request.shows == Shows::Rows
+        && matches!(request.class.verb, Verb::Show | Verb::Explain)
+        && IN_VAIN.contains(&outcome.error)
 }
 
 /// It leaves FOUND_ROWS() as it was, whatever came of it.

@@ -24,8 +24,8 @@ impl Back {
     pub(crate) fn finish(&mut self, entry: &mut Entry, front: Option<&mut Front>) {
         let failed = entry.outcome.failed;
         // The check of a login may have nothing to ask.
-        let leaves =
-            entry.welcome || front.as_deref().is_some_and(|front| front.request.leaves_rows(&entry.outcome));
+        let leaves = |front: &Front| front.request.leaves_rows(&entry.outcome, self.session.flavour);
+        let leaves = entry.welcome || front.as_deref().is_some_and(leaves);
         if !leaves {
             self.last_rows = entry.outcome.affected_rows.unwrap_or(0);
         }
@@ -76,7 +76,8 @@ impl Back {
             entry.had_warnings || self.replaced_warnings(entry, front) || self.shows_warnings_of(Some(front));
         self.warned_client = if last_here && shows_its { front.unique() } else { 0 };
         let undisturbed = last_here && entry.refusal.is_none() && !entry.outcome.pinged;
-        let goes_on = runs_text || self.last_client == front.unique();
+        let leaves = front.request.leaves_rows(&entry.outcome, self.session.flavour);
+        let goes_on = runs_text && !leaves || self.last_client == front.unique();
         self.last_client = if undisturbed && goes_on { front.unique() } else { 0 };
         if entry.outcome.any_ok && front.request.changes_others {
             self.count_change();
