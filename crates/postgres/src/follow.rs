@@ -37,8 +37,18 @@ pub(crate) struct Questions {
     freed: bool,
     /// What was set may have been taken back, or have failed: which settings the session has is asked, too.
     doubtful: bool,
+    /// Who acts has gone back to who acted at the beginning, by the last text that said anything of it.
+    resets_who: bool,
     /// What is being asked.
     asked: Option<Asked>,
+}
+
+/// Who acts, where the server tells of the user that logged in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    AsTold,
+    /// Whom its client has named at its start.
+    OfTheStart,
 }
 
 /// A question on its way.
@@ -50,6 +60,8 @@ struct Asked {
     named: bool,
     /// And whether the user that logged in might not be allowed to set one of them.
     rights: bool,
+    /// See `Questions::resets_who`.
+    resets_who: bool,
     /// Whether these are still there.
     rest: Pins,
     /// The answer.
@@ -233,6 +245,9 @@ impl Back {
         questions.in_vain |= in_vain;
         questions.freed |= frees;
         questions.doubtful |= by_code || outcome != Outcome::Settled;
+        if effects.resets_who() || effects.names_who() {
+            questions.resets_who = effects.resets_who();
+        }
         for name in names {
             questions.add(name, &followed);
         }
@@ -324,7 +339,8 @@ impl Back {
                 }
             }
         }
-        questions.asked = Some(Asked { settings, named, rights, rest, values: Vec::new() });
+        let resets_who = std::mem::take(&mut questions.resets_who);
+        questions.asked = Some(Asked { settings, named, rights, resets_who, rest, values: Vec::new() });
         front.rare.get_or_insert_default().is_being_asked = true;
         put_query(out, &text);
         self.queue.push(Owed::Internal(Internal::Values));
@@ -364,10 +380,12 @@ impl Back {
             rare.is_being_asked = false;
         }
         let Some(mut questions) = self.questions.take() else { return };
-        let Some(Asked { settings, named, rights, rest, values }) = questions.asked.take() else { return };
+        let Some(asked) = questions.asked.take() else { return };
+        let Asked { settings, named, rights, resets_who, rest, values } = asked;
         let asked: Vec<Pin> = ASKED.iter().map(|(pin, _)| *pin).filter(|pin| rest.contains(*pin)).collect();
         // Set again behind the question: that is asked for by itself.
         let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
+        let who = if resets_who { Who::OfTheStart } else { Who::AsTold };
         let expected = settings + usize::from(named) + usize::from(rights) + asked.len();
         let answered = values.len() == expected;
         let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();
@@ -389,7 +407,7 @@ impl Back {
                 }
                 let all = questions.names.is_empty();
                 settings == 0
-                    || (anybodys && self.take_along(front, &names, values, of_session, all).is_some())
+                    || (anybodys && self.take_along(front, &names, values, who, of_session, all).is_some())
             }
             None => settings == 0,
         };
@@ -409,6 +427,7 @@ impl Back {
         front: &mut Front,
         names: &[Box<str>],
         values: &[Option<Box<[u8]>>],
+        acts: Who,
         of_session: Option<&[u8]>,
         all: bool,
     ) -> Option<()> {
@@ -422,7 +441,14 @@ impl Back {
         for (name, value) in names.iter().zip(values) {
             if is_who(name) {
                 let value = value.as_deref();
-                settings = who(settings, front.startup.get(name), name, value, &self.base)?;
+                let at_start = front.startup.get(name);
+                settings = match at_start.filter(|_| acts == Who::OfTheStart) {
+                    // The server has gone back further, to who logged in.
+                    Some(at_start) if value.is_none_or(|value| self.base.get(name) == Some(value)) => {
+                        settings.with(name, at_start).ok()?
+                    }
+                    _ => who(settings, at_start, name, value, &self.base)?,
+                };
                 applied = who(applied, None, name, value, &self.base)?;
                 continue;
             }
