@@ -23,7 +23,7 @@ pub(super) const READ_NOTHING: [u16; 5] = [1054, 1064, 1146, 1243, 1305];
 
 /// MySQL: so many rows stand for none ahead of code that is to find one row counted and none found, which
 /// together nothing leaves that Weir may run. Code that finds just as many itself is taken for code that
-/// finds nothing.
+/// finds nothing. It is the square of what `marked_row` (`dispatch/last.rs`) selects from twice.
 pub(crate) const MARK: u64 = 961;
 
 /// `Front::found_did`: FOUND_ROWS() may be another.

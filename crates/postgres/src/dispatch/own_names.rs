@@ -218,9 +218,7 @@ impl Back {
             self.ask_shape(Arc::clone(statement), name, 0, stops, out);
         }
     }
-}
 
-impl Back {
     /// SQL executes one that could not be prepared here: the server will say that there is none.
     pub(super) fn note_why_lost(&mut self, front: &Front, effects: &Effects) {
         let statement = || front.prepared.as_deref()?.get(effects.executes.as_deref()?.as_bytes());
