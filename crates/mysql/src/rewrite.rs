@@ -203,6 +203,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     let of_code = class.uses.contains(Uses::CODE_CONNECTION_ID);
     let several = class.statements > 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
     let about_last = about_last && asks_about_last(class);
+    let found_moves = about_last && crate::says::found_moves(class, text, answers.flavour);
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
         let (head, rest) = text.split_at_checked(end)?;
@@ -237,7 +238,7 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
                 format!("IF(1,{},ROW_COUNT())", answers.row_count)
             }
             CallKind::RowCount if about_last => signed(answers.row_count),
-            CallKind::FoundRows if about_last => match answers.found_rows {
+            CallKind::FoundRows if about_last && !found_moves => match answers.found_rows {
                 // MySQL warns of the call.
                 Some(rows) if answers.flavour == Flavour::MySql => {
                     format!("IF(1,{},FOUND_ROWS())", signed(rows.cast_signed()))

@@ -52,6 +52,17 @@ pub(crate) fn wanted(text: &[u8]) -> Option<Wanted> {
     next.is_none().then_some(wanted)
 }
 
+/// MariaDB: the first statement asks for FOUND_ROWS() where its own parts change that before they ask: behind
+/// UNION and its like, or beside WITH.
+pub(crate) fn found_moves(class: &Class, text: &[u8], flavour: Flavour) -> bool {
+    if flavour != Flavour::MariaDb || !class.uses.contains(Uses::FOUND_ROWS) {
+        return false;
+    }
+    let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+    let parts: [&[u8]; 4] = [b"UNION", b"INTERSECT", b"EXCEPT", b"WITH"];
+    Words::new(text.get(..end).unwrap_or(text)).any(|piece| parts.iter().any(|part| piece.is(part)))
+}
+
 /// `SHOW COUNT(*) WARNINGS` or `SHOW COUNT(*) ERRORS`; true for the latter.
 pub(crate) fn show_count(text: &[u8]) -> Option<bool> {
     let mut words = Words::new(text);
@@ -297,6 +308,9 @@ impl Says {
     /// Nothing behind that asks for warnings.
     pub(crate) const ONLY_HEAD_COUNTS: Says = Says(1 << 17);
 
+    /// See [`found_moves`].
+    pub(crate) const FOUND_MOVES: Says = Says(1 << 22);
+
     /// Where the number stands that [`Says::finder`] tells.
     const FINDER: u32 = 10;
     /// The largest it may be, and any above that.
@@ -349,6 +363,7 @@ impl Says {
                 begins_with_none(text) || class.verb == Verb::Get && crate::warnings::asks_wrongly(head);
             says = says.with(Says::BEGINS_WITH_NONE, is_none);
         }
+        says = says.with(Says::FOUND_MOVES, found_moves(class, text, flavour));
         // To a server, a comment behind a statement is one more.
         if class.statements > 1 || !is_all_of(class, text) { says.of_several(text, flavour) } else { says }
     }

@@ -535,6 +535,7 @@ impl ServerState {
     fn assignments(&mut self, to: &State) -> Vec<String> {
         let mut statements = Vec::new();
         let mut list = Vec::new();
+        let introduce = !self.charset_known || reads_literals_otherwise(&self.state);
         let same_charset = self.known
             && self.charset_known
             && self.state.charset == to.charset
@@ -575,7 +576,8 @@ impl ServerState {
             let (from, wanted) = (self.effective(&self.state, slot), self.effective(to, slot));
             let differs = !self.known || !self.settings_known || from != wanted;
             if let Some(value) = wanted.filter(|_| differs) {
-                list.push(format!("{}={value}", slot.variable(self.flavour)));
+                let introducer = if introduce && value.starts_with('\'') { "_utf8mb4" } else { "" };
+                list.push(format!("{}={introducer}{value}", slot.variable(self.flavour)));
             }
         }
         if !list.is_empty() {
@@ -583,6 +585,13 @@ impl ServerState {
         }
         statements
     }
+}
+
+/// A literal without a character set of its own may be one of UTF-16 or UTF-32 in a session of this state.
+/// MySQL takes none such for a mode or a time zone.
+fn reads_literals_otherwise(state: &State) -> bool {
+    let connection = [Slot::CharsetConnection, Slot::CollationConnection];
+    state.charset_settings().iter().any(|(slot, _)| connection.contains(slot))
 }
 
 /// All character sets as `collation_connection` has it, its number included.

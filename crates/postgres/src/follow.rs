@@ -19,7 +19,7 @@ use crate::front::{Front, names_temporary};
 use crate::message::query::put_query;
 use crate::prepared::ClientPrepared;
 use crate::queue::{Internal, Owed};
-use crate::role::{AUTHORIZATION, NO_ROLE, ROLE, WHO, is_who};
+use crate::role::{AUTHORIZATION, NO_ROLE, ROLE, WHO, Who, is_who};
 use crate::session_state::{Reported, Settings, follows, put_literal};
 use std::sync::Arc;
 use weir_sql::{Clears, Touched};
@@ -37,18 +37,10 @@ pub(crate) struct Questions {
     freed: bool,
     /// What was set may have been taken back, or have failed: which settings the session has is asked, too.
     doubtful: bool,
-    /// Who acts has gone back to who acted at the beginning, by the last text that said anything of it.
-    resets_who: bool,
+    /// By the last text that said anything of it.
+    who: Who,
     /// What is being asked.
     asked: Option<Asked>,
-}
-
-/// Who acts, where the server tells of the user that logged in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Who {
-    AsTold,
-    /// Whom its client has named at its start.
-    OfTheStart,
 }
 
 /// A question on its way.
@@ -60,8 +52,8 @@ struct Asked {
     named: bool,
     /// And whether the user that logged in might not be allowed to set one of them.
     rights: bool,
-    /// See `Questions::resets_who`.
-    resets_who: bool,
+    /// See `Questions::who`.
+    who: Who,
     /// Whether these are still there.
     rest: Pins,
     /// The answer.
@@ -238,16 +230,22 @@ impl Back {
         }
         let names_may_end = effects.executes.is_none() && self.traces.asks_for(Pin::SqlPrepare);
         let frees = effects.may_free && (names_may_end || is_askable(&self.traces));
+        let who = effects.says_who().map(|who| {
+            // What failed has taken nobody back.
+            let is_nobody = outcome == Outcome::Doubtful && front.settings.get(ROLE) == Some(NO_ROLE);
+            if is_nobody { Who::AsTold } else { who }
+        });
+        if let (Some(who), Some(questions)) = (who, self.questions.as_deref_mut()) {
+            questions.who = who;
+        }
         if !in_vain && !frees && names.is_empty() {
             return;
         }
         let questions = self.questions.get_or_insert_default();
+        questions.who = who.unwrap_or(questions.who);
         questions.in_vain |= in_vain;
         questions.freed |= frees;
         questions.doubtful |= by_code || outcome != Outcome::Settled;
-        if effects.resets_who() || effects.names_who() {
-            questions.resets_who = effects.resets_who();
-        }
         for name in names {
             questions.add(name, &followed);
         }
@@ -339,8 +337,8 @@ impl Back {
                 }
             }
         }
-        let resets_who = std::mem::take(&mut questions.resets_who);
-        questions.asked = Some(Asked { settings, named, rights, resets_who, rest, values: Vec::new() });
+        let who = std::mem::take(&mut questions.who);
+        questions.asked = Some(Asked { settings, named, rights, who, rest, values: Vec::new() });
         front.rare.get_or_insert_default().is_being_asked = true;
         put_query(out, &text);
         self.queue.push(Owed::Internal(Internal::Values));
@@ -381,11 +379,10 @@ impl Back {
         }
         let Some(mut questions) = self.questions.take() else { return };
         let Some(asked) = questions.asked.take() else { return };
-        let Asked { settings, named, rights, resets_who, rest, values } = asked;
+        let Asked { settings, named, rights, who, rest, values } = asked;
         let asked: Vec<Pin> = ASKED.iter().map(|(pin, _)| *pin).filter(|pin| rest.contains(*pin)).collect();
         // Set again behind the question: that is asked for by itself.
         let names: Vec<_> = questions.names.drain(..settings.min(questions.names.len())).collect();
-        let who = if resets_who { Who::OfTheStart } else { Who::AsTold };
         let expected = settings + usize::from(named) + usize::from(rights) + asked.len();
         let answered = values.len() == expected;
         let (values, is_there) = values.split_at_checked(settings).unwrap_or_default();

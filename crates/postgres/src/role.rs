@@ -68,7 +68,26 @@ pub(crate) fn in_order<'a>(
     ordered
 }
 
+/// Who acts behind a text, where the server tells of the user that logged in.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Who {
+    #[default]
+    AsTold,
+    /// Whom its client has named at its start.
+    OfTheStart,
+}
+
 impl Effects {
+    /// What it said last of who acts. None: nothing.
+    pub(crate) fn says_who(&self) -> Option<Who> {
+        let last = self.touched.as_deref().and_then(|touched| touched.who_is_reset);
+        let is_reset = match last.filter(|_| self.names.is_none()) {
+            Some(is_reset) => is_reset,
+            None => self.resets_who(),
+        };
+        (is_reset || self.names_who()).then_some(if is_reset { Who::OfTheStart } else { Who::AsTold })
+    }
+
     /// It may change who acts, for the session, and says by name what it changes.
     pub(crate) fn names_who(&self) -> bool {
         match (&self.names, self.touched.as_deref()) {

@@ -26,9 +26,14 @@ BASIC = (LONG_PASSWORD | LONG_FLAG | CONNECT_WITH_DB | PROTOCOL_41 | TRANSACTION
          | PLUGIN_AUTH)
 IN_TRANS, MORE, CURSOR, LAST_ROW, STATE_CHANGED = 1, 8, 0x40, 0x80, 0x4000
 STATUS = IN_TRANS | 2 | MORE | CURSOR | LAST_ROW | 0x100 | 0x200 | 0x1000 | 0x2000
-CODES = {"Q": 3, "prep": 0x16, "exec": 0x17, "long": 0x18, "sclose": 0x19, "sreset": 0x1A, "fetch": 0x1C, "ping": 14, "init": 2,
+CODES = {"Q": 3, "prep": 0x16, "exec": 0x17, "typed": 0x17, "long": 0x18, "longx": 0x18, "sclose": 0x19, "sreset": 0x1A, "fetch": 0x1C, "ping": 14, "init": 2,
          "reset": 0x1F, "change": 0x11, "option": 0x1B, "fields": 4}
-SILENT = ("sclose", "long")
+SILENT = ("sclose", "long", "longx")
+# What a script's `flags` add to the capabilities, and take from them.
+ADDED = {"eof": DEPRECATE_EOF, "track": SESSION_TRACK, "found": FOUND_ROWS, "local": LOCAL_FILES, "ignore": 256}
+TAKEN = {"one": MULTI_STATEMENTS, "noresults": MULTI_STATEMENTS | MULTI_RESULTS | PS_MULTI, "nops": PS_MULTI}
+# MariaDB's id of the statement prepared last.
+LAST_PREPARED = "-1"
 
 
 def lenenc(n):
@@ -77,7 +82,8 @@ class Client:
         self.user = user
         self.capabilities = BASIC
         for word in params.get("flags", "").split():
-            self.capabilities |= {"eof": DEPRECATE_EOF, "track": SESSION_TRACK, "found": FOUND_ROWS, "local": LOCAL_FILES}[word]
+            self.capabilities = (self.capabilities | ADDED.get(word, 0)) & ~TAKEN.get(word, 0)
+            assert word in ADDED or word in TAKEN, word
         self.buffer = bytearray()
         self.params = {}
         self.notifications = []
@@ -182,27 +188,54 @@ class Client:
 
     def payload(self, message):
         kind = message[0]
+        if kind == "raw":
+            return bytes.fromhex(message[1])
         code = bytes([CODES[kind]])
         if kind in ("Q", "init", "fields"):
             return code + self.named(message[1]).encode() + (b"\0" if kind == "fields" else b"")
         if kind == "prep":
             return code + self.named(message[2]).encode()
         if kind in ("sclose", "sreset"):
-            return code + struct.pack("<I", self.statements.get(message[1], (9999, 0))[0])
+            return code + struct.pack("<I", self.statement(message[1])[0])
         if kind == "fetch":
-            return code + struct.pack("<II", self.statements.get(message[1], (9999, 0))[0], message[2])
-        if kind == "long":
-            return code + struct.pack("<IH", self.statements.get(message[1], (9999, 0))[0], message[2]) + message[3].encode()
+            return code + struct.pack("<II", self.statement(message[1])[0], message[2])
+        if kind in ("long", "longx"):
+            data = message[3].encode() if kind == "long" else bytes.fromhex(message[3])
+            return code + struct.pack("<IH", self.statement(message[1])[0], message[2]) + data
         if kind == "exec":
             return code + self.execute(*message[1:])
+        if kind == "typed":
+            return code + self.execute_typed(*message[1:])
         if kind == "change":
             return code + self.user.encode() + b"\0\0" + self.named(message[1]).encode() + b"\0" + struct.pack("<H", 45) + self.plugin + b"\0"
         if kind == "option":
             return code + struct.pack("<H", message[1])
         return code
 
+    def statement(self, name, parameters=0):
+        """Its number, and how many parameters it has."""
+        if name == LAST_PREPARED:
+            return 0xFFFFFFFF, parameters
+        return self.statements.get(name, (9999, parameters))
+
+    def execute_typed(self, name, values, flags=0, types=True):
+        """`values`: type, whether it is unsigned, and the bytes in hexadecimal; null, or "long" for what was sent in parts before."""
+        number, count = self.statement(name, len(values))
+        out = struct.pack("<IBI", number, flags, 1)
+        values = [*values, *[[6, 0, None]] * count][:count]
+        if count:
+            nulls = bytearray((count + 7) // 8)
+            for i, (_, _, data) in enumerate(values):
+                if data is None:
+                    nulls[i // 8] |= 1 << i % 8
+            out += bytes(nulls) + bytes([bool(types)])
+            if types:
+                out += b"".join(bytes([kind, 0x80 if unsigned else 0]) for kind, unsigned, _ in values)
+            out += b"".join(bytes.fromhex(data) for _, _, data in values if data not in (None, "long"))
+        return out
+
     def execute(self, name, values=(), flags=0, types=True):
-        number, count = self.statements.get(name, (9999, len(values)))
+        number, count = self.statement(name, len(values))
         out = struct.pack("<IBI", number, flags, 1)
         values = [*values, *[None] * count][:count]
         if count:
@@ -269,11 +302,15 @@ class Client:
         elif kind == "change":
             out.append(self.login_end())
             self.statements = {}
+        elif kind == "raw":
+            # Its reply: a result as of a text or of an execution, or none.
+            while message[2] != "silent" and self.result(out, message[2] == "exec"):
+                pass
         elif kind == "option":
             packet = self.read()
             out.append(self.error(packet) if packet[:1] == b"\xff" else ("option set",))
         else:
-            while self.result(out, kind == "exec"):
+            while self.result(out, kind in ("exec", "typed")):
                 pass
             if kind == "reset":
                 self.statements = {}

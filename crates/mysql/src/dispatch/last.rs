@@ -208,7 +208,8 @@ impl Back {
         // A SELECT leaves it on MariaDB where it is an aggregate of no rows.
         let may_be_left = class.verb != Verb::Select || self.session.flavour == Flavour::MariaDb;
         let behind = class.statements > 1 && may_be_left && class.uses.contains(Uses::FOUND_ROWS);
-        let behind = behind || front.request.says.has(Says::MAY_SET);
+        let behind =
+            behind || front.request.says.has(Says::MAY_SET) || front.request.says.has(Says::FOUND_MOVES);
         // It may leave what is there. Where it is no CALL the reply tells of what its code selects, unless
         // that fails.
         let asks_first = front.asks_found_rows() || class.verb == Verb::Call;

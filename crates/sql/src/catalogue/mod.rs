@@ -357,6 +357,7 @@ impl Catalogue {
             reads: names(bits.reads),
             sets: names(bits.sets),
             gives: names(bits.sets | bits.resets),
+            who_is_reset: None,
             variables: names(bits.variables),
         }
     }

@@ -25,6 +25,11 @@ pub(super) struct Arguments {
     is_temporary: bool,
 }
 
+/// This setting says who a session acts as.
+fn is_who(name: &str) -> bool {
+    matches!(name, "role" | "session_authorization")
+}
+
 impl Recogniser {
     pub(super) fn touched(&mut self) -> &mut Touched {
         self.details().touched.get_or_insert_default()
@@ -71,6 +76,9 @@ impl Recogniser {
                 }
                 if !is_local {
                     touched.sets.add(&name);
+                    if is_who(&name) {
+                        touched.who_is_reset = is_literal.then_some(false);
+                    }
                 }
                 touched.gives.add(&name);
                 if name == "seed" {
@@ -140,6 +148,9 @@ impl Recogniser {
             }
             if one.scope == Scope::Session {
                 touched.sets.add(&one.name);
+                if is_who(&one.name) {
+                    touched.who_is_reset = Some(one.default);
+                }
             }
         }
         if !set.complete {
@@ -179,6 +190,13 @@ impl Recogniser {
         }
         if self.now.settings_view && self.now.settings_source {
             self.uses(Uses::SETTING_SOURCE);
+        }
+        if self.now.verb == Verb::Rollback
+            && let Some(touched) = self.details().touched.as_mut()
+            && touched.who_is_reset == Some(true)
+        {
+            // That is undone, and the server tells of what was before.
+            touched.who_is_reset = Some(false);
         }
         if std::mem::take(&mut self.cleared) {
             self.touched().resets.add_any();
