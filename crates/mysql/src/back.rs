@@ -59,6 +59,8 @@ pub struct Back {
     pub(crate) warned_client: u64,
     /// The client whose request was the last thing that ran here: code finds what that has left.
     pub(crate) last_client: u64,
+    /// The client whose request ran here last, whatever it has left.
+    pub(crate) guest: u64,
     /// Rows that the last statement here has changed, Weir's own included: what MySQL's CALL answers that
     /// counts nothing.
     pub(crate) last_rows: u64,
@@ -142,6 +144,7 @@ impl Back {
             found_client: 0,
             warned_client: 0,
             last_client: 0,
+            guest: 0,
             last_rows: 0,
             found_here: 0,
             next_here: 0,
@@ -289,6 +292,7 @@ impl weir_session::Back for Back {
             found_client: 0,
             warned_client: 0,
             last_client: 0,
+            guest: 0,
             last_rows: 0,
             found_here: 0,
             next_here: 0,

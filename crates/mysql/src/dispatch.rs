@@ -90,6 +90,12 @@ impl Back {
         }
     }
 
+    /// It has left something here that a new login would take away. What ties it from this request on has not
+    /// come here yet.
+    fn keeps(&self, front: &Front) -> bool {
+        self.boundary() != Boundary::Idle || self.guest == front.unique() && front.stays_here()
+    }
+
     /// Why the operator refuses this request: its text says that it would pin.
     fn refused_pin(&self, entry: &Entry, front: &Front) -> Option<Pin> {
         let pins = front.request.class.pins;
@@ -139,7 +145,7 @@ impl Back {
         }
         if let (Some(key), Some(shaped)) = (&missing, &mut shaped)
             && self.session.needs_new_login(shaped)
-            && (self.boundary() != Boundary::Idle || front.stays_here())
+            && self.keeps(front)
         {
             // Prepared before its client had a schema. A new login would end the transaction, and take away
             // what else is held here. What could be prepared without a schema names in full all that it uses,
@@ -158,7 +164,7 @@ impl Back {
                 self.send(entry, front, request, out);
                 return Ok(());
             }
-            if self.boundary() != Boundary::Idle || front.stays_here() {
+            if self.keeps(front) {
                 if needs_no_schema(&front.request) {
                     entry.lost_schema = None;
                     entry.kept_out = true;
@@ -429,6 +435,11 @@ impl Back {
             }
         } else if runs {
             statement.sent_ahead = true;
+        }
+        if self.settles_types && entry.command == Command::StmtExecute && statement.cursor && !cursor {
+            // MySQL answers wrongly where a copy whose first execution had a cursor is executed without one.
+            self.statements.give_up(&statement.key(client, number, true));
+            statement.cursor = false;
         }
         // Long data may leave an error in the statement, which nobody else must meet.
         let alone = cursor || !statement.long_data.is_empty();

@@ -61,13 +61,23 @@ impl InsertUse {
             return InsertUse::Nothing;
         }
         let unseen = Uses::BLOCK | Uses::EXECUTABLE_COMMENT | Uses::UNKNOWN_FUNCTION;
-        let needs = class.uses.intersects(Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | unseen);
+        // What lists variables shows last_insert_id and identity.
+        let lists = Uses::TRACKERS | Uses::CODE_TRACKERS;
+        let needs = class.uses.intersects(Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | unseen | lists);
         if needs || !whole || class.doubtful || runs_unread(class) || sets(class) {
             return InsertUse::Needs;
         }
         let makes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Load | Verb::Create);
         if makes || class.statements > 1 { InsertUse::Makes } else { InsertUse::Nothing }
     }
+}
+
+/// The number in the first column of a row. In UTF-16 and UTF-32 its digits stand among zeros: MariaDB writes
+/// numbers in the character set of results.
+pub(crate) fn first_number(row: &[u8]) -> Option<u64> {
+    let text = lenenc::string(&mut Reader::new(row)).ok()?;
+    let digits: Vec<u8> = text.iter().copied().filter(|&byte| byte != 0).collect();
+    std::str::from_utf8(&digits).ok()?.parse().ok()
 }
 
 /// What it runs was not read, or is known to leave something.
@@ -218,8 +228,7 @@ impl Back {
             return Some(true);
         }
         if at == row_at {
-            let number = lenenc::string(&mut Reader::new(payload)).ok()?;
-            let number: u64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+            let number = first_number(payload)?;
             let owner = front.as_deref().map(Front::unique);
             let exact = owner.is_some_and(|owner| self.insert_id == InsertId::Of(owner));
             if let Some(front) = front {

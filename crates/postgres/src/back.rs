@@ -40,6 +40,8 @@ pub struct Back {
     pub(crate) base: Reported,
     /// What it has been given beyond that.
     pub(crate) applied: Arc<Settings>,
+    /// The unnamed portal may be that of a BEGIN of Weir's, which its client has said in a text.
+    pub(crate) has_begin_portal: bool,
     /// Plan keys of settings this server has accepted before.
     pub(crate) accepted: Vec<u64>,
     pub(crate) prepared: ServerPrepared,
@@ -149,6 +151,7 @@ impl Back {
             base: reported.clone(),
             reported,
             applied: Arc::default(),
+            has_begin_portal: false,
             accepted: Vec::new(),
             prepared: ServerPrepared::new(max_prepared_statements),
             own_names: None,

@@ -406,6 +406,7 @@ impl Back {
 
     fn execute(&mut self, front: &mut Front, message: &[u8], out: &mut Vec<u8>) -> Result<(), Fault> {
         let portal = read_execute(body(message)).map_err(|_| malformed(ClientTag::Execute))?;
+        self.close_begin_portal(portal, out);
         let effects = front.prepared.as_deref().and_then(|p| p.portal_effects(portal)).unwrap_or_default();
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         let effects = self.in_its_path(front, effects);

@@ -389,7 +389,7 @@ impl Back {
             bytes.extend_from_slice(SYNC);
             self.queue.push(Owed::HiddenSync);
         }
-        self.unnamed = None;
+        (self.unnamed, self.has_begin_portal) = (None, true);
         if let Some(tail) = self.queue.tail_mut() {
             tail.controls = true;
         }

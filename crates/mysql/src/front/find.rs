@@ -433,6 +433,7 @@ impl Front {
             self.pins.insert(Pin::Setting);
         }
         let statements = self.statements.get_or_insert_default();
+        statements.set_last(0);
         let Some(id) = statements.next_id(text.len()) else {
             error::put(out, 1, 1461, "42000", NO_MORE_STATEMENTS);
             return Found::Answered { len };

@@ -117,6 +117,7 @@ impl Front {
             Command::Query => long.scanner = Some(self.scanner(&mut judged_by)),
             Command::StmtPrepare => {
                 let statements = self.statements.get_or_insert_default();
+                statements.set_last(0);
                 match statements.next_id(header.len) {
                     Some(id) => {
                         number = id;

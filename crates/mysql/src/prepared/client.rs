@@ -78,6 +78,8 @@ impl ClientStatement {
 pub(crate) struct ClientStatements {
     by_id: HashMap<u32, ClientStatement, RandomState>,
     last_id: u32,
+    /// MariaDB: the one that [`LAST_PREPARED`] stands for; 0: none, also behind a preparation that failed.
+    last_prepared: u32,
     /// Some may read user variables.
     read_variables: bool,
     /// Bytes of their texts.
@@ -133,9 +135,14 @@ impl ClientStatements {
         self.by_id.insert(id, statement);
     }
 
+    /// This one was prepared last; 0: one is being prepared, or could not be.
+    pub(crate) fn set_last(&mut self, id: u32) {
+        self.last_prepared = id;
+    }
+
     /// The number that `id` stands for.
     pub(crate) fn resolve(&self, id: u32) -> u32 {
-        if id == LAST_PREPARED { self.last_id } else { id }
+        if id == LAST_PREPARED { self.last_prepared } else { id }
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&ClientStatement> {
@@ -149,7 +156,11 @@ impl ClientStatements {
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<ClientStatement> {
+        let id = self.resolve(id);
         let statement = self.by_id.remove(&id)?;
+        if self.last_prepared == id {
+            self.last_prepared = 0;
+        }
         self.notable.retain(|&other| other != id);
         self.bytes -= statement.text.text.len();
         Some(statement)

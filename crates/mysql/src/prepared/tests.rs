@@ -30,6 +30,8 @@ fn what_ties_a_client_is_known_whichever_of_its_statements_it_is_and_was() {
     all.get_mut(2).unwrap();
     assert!(!all.any_cursor() && all.any_mixed());
     all.get_mut(2).unwrap().long_data.clear();
+    assert!(all.get(LAST_PREPARED).is_none());
+    all.set_last(3);
     all.get_mut(LAST_PREPARED).unwrap().sent_ahead = true;
     assert!(all.any_sent_ahead() && all.long_data_bytes() == 0);
     all.remove(3);

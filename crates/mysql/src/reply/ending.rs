@@ -401,8 +401,7 @@ impl Back {
             && !over
             && let Some(front) = front
         {
-            let number = lenenc::string(&mut Reader::new(payload)).ok();
-            let number = number.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+            let number = crate::insert_id::first_number(payload);
             front.keep_found_rows(number.ok_or_else(|| malformed("malformed FOUND_ROWS()"))?);
         }
         Ok(over)

@@ -66,6 +66,9 @@ impl Back {
             self.found_client = found_client;
             front.reset_session();
         }
+        if entry.refusal.is_none() {
+            self.guest = front.unique();
+        }
         self.finish_statement(entry, front);
         self.watch_savepoint(front);
         self.refuse_stuck_settings(front);
@@ -182,7 +185,10 @@ impl Back {
                         {
                             self.statements.give_up(key);
                         }
-                        statement.cursor = self.status & status::CURSOR_EXISTS != 0 && !entry.outcome.failed;
+                        // MySQL's flag behind the rows of EXPLAIN tells of no cursor.
+                        statement.cursor = self.status & status::CURSOR_EXISTS != 0
+                            && entry.reply.rows == 0
+                            && !entry.outcome.failed;
                         statement.sent_ahead = false;
                         statement.warned = entry.outcome.failed || entry.outcome.warnings > 0;
                         let Some(key) = entry.key.as_ref().filter(|_| entry.outcome.failed) else { return };

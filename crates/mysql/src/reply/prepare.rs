@@ -10,6 +10,7 @@ use crate::frame::Header;
 use crate::message::status;
 use crate::prepared::{ClientStatement, Key, PrepareReply};
 use crate::queue::{Entry, PrepareAhead};
+use crate::session_state::Flavour;
 use std::sync::Arc;
 use weir_wire::{Fault, FaultKind, limits};
 
@@ -84,6 +85,9 @@ impl Back {
                 mixed: false,
             },
         );
+        if self.session.flavour == Flavour::MariaDb {
+            statements.set_last(number);
+        }
         front.reply_begun = true;
         reply.write(number, self.status & !status::OF_THE_REPLY, front.capabilities, way.to_client);
     }

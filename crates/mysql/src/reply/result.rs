@@ -195,7 +195,11 @@ impl Back {
             flags = end.status;
         } else {
             match self.peek_end(input)? {
-                Some(end) => flags = end & !(status::STATE_CHANGED | status::LAST_ROW_SENT),
+                // Rows stand in front of it, so no cursor is open, whatever it says: EXPLAIN's does.
+                Some(end) => {
+                    let of_rows = status::STATE_CHANGED | status::LAST_ROW_SENT | status::CURSOR_EXISTS;
+                    flags = end & !of_rows;
+                }
                 // OUT parameters are one row, and drivers know it by the flag in this EOF: worth waiting for.
                 None if input.len() < OUT_PARAMS_BYTES && runs_call(entry, way) => return Ok(false),
                 None => {}

@@ -12,8 +12,8 @@ use crate::error::refusal_of_pin;
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
 use crate::message::query::{
-    ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_parse, put_statement, read_bind,
-    read_object, read_parse,
+    ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_close_portal, put_parse,
+    put_statement, read_bind, read_object, read_parse,
 };
 use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals};
 use crate::queue::{Owed, Undo};
@@ -156,6 +156,10 @@ impl Back {
                 self.ask_reading(statement, out);
             }
             return Ok(());
+        }
+        if !parse.name.is_ascii() {
+            // What it is on a server depends on its client's encoding, there and then.
+            return self.parse_raw(front, message, out);
         }
         if self.own_names.is_some() {
             if !front.prepared_mut().has_room() {
@@ -521,6 +525,7 @@ impl Back {
         let known = front.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
         let effects = known.as_ref().map(|statement| statement.effects(front.judge()));
         let mut bound = None;
+        self.has_begin_portal &= !bind.portal.is_empty();
         if bind.statement.is_empty() {
             self.ensure_unnamed(front, out);
             out.extend_from_slice(message.bytes);
@@ -561,6 +566,14 @@ impl Back {
         Ok(())
     }
 
+    /// Its client looks for an unnamed portal of its own, and there is none.
+    pub(super) fn close_begin_portal(&mut self, portal: &[u8], out: &mut Vec<u8>) {
+        if portal.is_empty() && std::mem::take(&mut self.has_begin_portal) {
+            put_close_portal(out, portal);
+            self.queue.push(Owed::HiddenClose { leftover: None });
+        }
+    }
+
     pub(super) fn describe(
         &mut self,
         front: &mut Front,
@@ -570,7 +583,8 @@ impl Back {
         let object = read_object(body(message)).map_err(|_| malformed(ClientTag::Describe))?;
         let mut described = None;
         match object {
-            Object::Portal(_) => {
+            Object::Portal(name) => {
+                self.close_begin_portal(name, out);
                 out.extend_from_slice(message);
                 self.queue.push(Owed::Describe { of_statement: false, statement: None });
                 return Ok(());

@@ -36,14 +36,22 @@ pub struct ClientPrepared {
     other_portals: Option<Arc<Effects>>,
 }
 
+/// As much of a name as a server keeps (NAMEDATALEN of PostgreSQL's `pg_config_manual.h`, less one). Names are
+/// ASCII here, so no character is cut.
+fn kept(name: &[u8]) -> &[u8] {
+    const BYTES: usize = 63;
+    name.get(..BYTES).unwrap_or(name)
+}
+
 impl ClientPrepared {
     /// The statement of a name; the unnamed one for "".
     pub fn get(&self, name: &[u8]) -> Option<&Arc<Statement>> {
-        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(kept(name)) }
     }
 
     /// Gives a name to a statement. False when the client has as many as Weir carries.
     pub fn insert(&mut self, name: &[u8], statement: Arc<Statement>) -> bool {
+        let name = kept(name);
         if self.named.len() >= CLIENT_PREPARED && !self.named.contains_key(name) {
             return false;
         }
@@ -60,14 +68,14 @@ impl ClientPrepared {
 
     /// Forgets a name.
     pub fn remove(&mut self, name: &[u8]) -> Option<Arc<Statement>> {
-        let statement = self.named.remove(name)?;
+        let statement = self.named.remove(kept(name))?;
         self.bytes -= statement.content.len();
         Some(statement)
     }
 
     /// Forgets a name if it still means this statement.
     pub fn remove_if(&mut self, name: &[u8], statement: &Arc<Statement>) {
-        if self.named.get(name).is_some_and(|have| Arc::ptr_eq(have, statement)) {
+        if self.named.get(kept(name)).is_some_and(|have| Arc::ptr_eq(have, statement)) {
             self.remove(name);
         }
     }

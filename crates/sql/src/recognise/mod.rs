@@ -685,9 +685,15 @@ impl Recogniser {
         };
     }
 
-    /// Keeps the name of the thing spoken of.
+    /// Keeps the name of the thing spoken of. PostgreSQL takes as much of a long one as it keeps of any.
     fn keep_name(&mut self, token: &Token<'_>) {
-        if let Some(name) = self.name_of(token) {
+        const BYTES: usize = 63;
+        let plain = |byte: &u8| byte.is_ascii() && *byte != b'"';
+        let kept = match token.text.get(..BYTES).filter(|text| !self.mysql && text.iter().all(plain)) {
+            Some(text) => Token { text, len: BYTES, ..*token },
+            None => *token,
+        };
+        if let Some(name) = self.name_of(&kept) {
             self.details().name = Some(name);
         }
     }
