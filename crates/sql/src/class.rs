@@ -569,8 +569,9 @@ pub struct Touched {
     pub sets: SettingNames,
     /// They are given a value that is named, in a statement that only sets or in `set_config`.
     pub gives: SettingNames,
-    /// What its last SET, RESET or `set_config` of `role` or `session_authorization` did for the session: true
-    /// if it went back to what they were at the start. None: there is none, or its value is not a literal.
+    /// What its last SET, RESET or `set_config` of `role` or `session_authorization` did for the session:
+    /// true if it went back to what they were at the start. None: there is none, or its value is not a
+    /// literal.
     pub who_is_reset: Option<bool>,
     /// User variables of MySQL that it may read or set. See [`Uses::USER_VARIABLE_WRITE`].
     pub variables: SettingNames,

@@ -200,8 +200,11 @@ const ITEMS: [&[u8]; 13] = [
 const NAMES: &[&[u8]] = ITEMS.split_at(5).1;
 
 /// GET DIAGNOSTICS that asks a condition for what only the statement has, or the other way round: a syntax
-/// error on every server.
+/// error on every server. GET STACKED DIAGNOSTICS is an error outside handlers.
 pub(crate) fn asks_wrongly(text: &[u8]) -> bool {
+    if Words::new(text).nth(1).is_some_and(|word| word.is(b"STACKED")) {
+        return true;
+    }
     Asked::read(text).is_some_and(|asked| {
         let of_statement = |item: &Piece<'_>| item.is(b"NUMBER") || item.is(b"ROW_COUNT");
         let of_condition = |item: &Piece<'_>| ITEMS.iter().any(|name| item.is(name));

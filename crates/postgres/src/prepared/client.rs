@@ -36,8 +36,8 @@ pub struct ClientPrepared {
     other_portals: Option<Arc<Effects>>,
 }
 
-/// As much of a name as a server keeps (NAMEDATALEN of PostgreSQL's `pg_config_manual.h`, less one). Names are
-/// ASCII here, so no character is cut.
+/// As much of a name as a server keeps (NAMEDATALEN of PostgreSQL's `pg_config_manual.h`, less one). Names
+/// are ASCII here, so no character is cut.
 fn kept(name: &[u8]) -> &[u8] {
     const BYTES: usize = 63;
     name.get(..BYTES).unwrap_or(name)
