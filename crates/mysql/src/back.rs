@@ -24,7 +24,7 @@ use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, ok, status};
 use crate::prepared::ServerStatements;
 use crate::queue::{Ahead, Entry, Stage};
-use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State};
+use crate::session_state::{Flavour, LOGIN_COLLATION, ServerState, Slot, State, setup_behind_reset};
 use crate::warnings::Kept;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -105,6 +105,10 @@ pub struct Back {
     pub(crate) begins_otherwise: bool,
     /// Sessions begin with `session_track_schema` on.
     tracks_schema: bool,
+    /// MariaDB: texts of its client may be listed here, which SHOW PROFILES would tell others.
+    pub(crate) has_profiles: bool,
+    /// What is set behind a reset of Weir's own.
+    pub(crate) setup_behind_reset: Box<str>,
 }
 
 impl Back {
@@ -135,6 +139,8 @@ impl Back {
             },
             begins_otherwise: facts.begins_otherwise,
             tracks_schema: facts.tracks_schema,
+            has_profiles: false,
+            setup_behind_reset: setup_behind_reset(facts.role.as_deref()).into(),
             statements: ServerStatements::new(max_prepared_statements),
             capabilities: facts.capabilities,
             status: facts.status,
@@ -247,7 +253,7 @@ impl weir_session::Back for Back {
     type Front = Front;
 
     fn is_never_reset(&self) -> bool {
-        self.begins_otherwise
+        self.begins_otherwise || self.has_profiles
     }
 
     /// An account or a global setting was changed since its login: that is for new sessions.
@@ -283,6 +289,8 @@ impl weir_session::Back for Back {
             session,
             begins_otherwise: false,
             tracks_schema: self.tracks_schema,
+            has_profiles: false,
+            setup_behind_reset: Box::default(),
             statements: ServerStatements::new(most_statements),
             capabilities: self.capabilities,
             status: self.traits().fresh_status(),

@@ -5,13 +5,15 @@
 //! keeps the schema; the charset becomes the login's on MariaDB and the server's default on MySQL, so it
 //! counts as unknown afterwards and is set for the next client. `character_set_database` becomes the server's
 //! default until a schema is entered, be it the same one again: behind a reset of Weir's it always is.
-//! `init_connect` is not run again: a server that has one is closed instead.
+//! `init_connect` is not run again: a server that has one is closed instead. Roles stay as `SET ROLE` has
+//! left them, on MariaDB behind COM_CHANGE_USER, too: a server that acts by another role than at its login is
+//! closed. MariaDB keeps the list of SHOW PROFILES, too.
 
 use crate::back::Back;
 use crate::frame;
 use crate::message::Command;
 use crate::queue::Entry;
-use crate::session_state::{put_query, setup_query};
+use crate::session_state::put_query;
 use weir_wire::INTERNAL;
 
 impl Back {
@@ -23,7 +25,7 @@ impl Back {
 
     /// Queues a full reset of Weir's own.
     pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
-        put_reset(out);
+        put_reset(&self.setup_behind_reset, out);
         let mut entry = Entry::sent(INTERNAL, Command::ResetConnection);
         entry.setup_owed = true;
         self.push(entry);
@@ -45,10 +47,10 @@ impl Back {
     }
 }
 
-/// Appends COM_RESET_CONNECTION and the set-up of trackers behind it: two replies.
-pub(crate) fn put_reset(out: &mut Vec<u8>) {
+/// Appends COM_RESET_CONNECTION and the `setup` behind it: two replies.
+pub(crate) fn put_reset(setup: &str, out: &mut Vec<u8>) {
     put_command(out, Command::ResetConnection);
-    put_query(out, setup_query());
+    put_query(out, setup);
 }
 
 /// Appends a command without arguments.

@@ -308,6 +308,10 @@ impl Says {
     /// Nothing behind that asks for warnings.
     pub(crate) const ONLY_HEAD_COUNTS: Says = Says(1 << 17);
 
+    /// It may have texts listed for SHOW PROFILES.
+    pub(crate) const PROFILES: Says = Says(1 << 24);
+    /// It may set the role.
+    pub(crate) const SETS_ROLE: Says = Says(1 << 23);
     /// See [`found_moves`].
     pub(crate) const FOUND_MOVES: Says = Says(1 << 22);
 
@@ -362,6 +366,11 @@ impl Says {
             let is_none =
                 begins_with_none(text) || class.verb == Verb::Get && crate::warnings::asks_wrongly(head);
             says = says.with(Says::BEGINS_WITH_NONE, is_none);
+        }
+        if !class.pins.is_empty() {
+            let names = |word: &[u8]| text.windows(word.len()).any(|it| it.eq_ignore_ascii_case(word));
+            says = says.with(Says::SETS_ROLE, names(b"role"));
+            says = says.with(Says::PROFILES, flavour == Flavour::MariaDb && names(b"profiling"));
         }
         says = says.with(Says::FOUND_MOVES, found_moves(class, text, flavour));
         // To a server, a comment behind a statement is one more.

@@ -630,6 +630,18 @@ pub(crate) fn setup_query() -> &'static str {
      session_track_transaction_info='CHARACTERISTICS'"
 }
 
+/// The same behind a reset, which leaves the session the role that a client has taken on. It fails where that
+/// is not `role`, the one of the login as a literal, so that the server is closed. `None`: servers have no
+/// roles.
+pub(crate) fn setup_behind_reset(role: Option<&str>) -> String {
+    let plain = setup_query();
+    match role {
+        // A toggle that is to be 2 is refused.
+        Some(role) => plain.replacen("=ON", &format!("=2-(CURRENT_ROLE()<=>{role})"), 1),
+        None => plain.to_owned(),
+    }
+}
+
 /// The trackers that [`setup_query`] sets.
 const TRACKERS: [&str; 3] =
     ["session_track_schema", "session_track_state_change", "session_track_transaction_info"];
@@ -657,8 +669,9 @@ pub(crate) fn client_trackers(own: u8) -> Option<String> {
 }
 
 /// Asks for the settings at login, in the order of [`Slot::BASED`], whether `init_connect` says something,
-/// whether changes of the schema are told, and for the whole connection id.
-pub(crate) fn base_query(flavour: Flavour) -> String {
+/// whether changes of the schema are told, for the role if there are `roles`, and for the whole connection
+/// id.
+pub(crate) fn base_query(flavour: Flavour, roles: bool) -> String {
     let mut query = String::from("SELECT ");
     for slot in Slot::BASED {
         match slot.variable(flavour) {
@@ -671,7 +684,9 @@ pub(crate) fn base_query(flavour: Flavour) -> String {
         }
     }
     // The global sql_select_limit may be 0.
-    query.push_str("@@global.init_connect<>'',@@session.session_track_schema,CONNECTION_ID() LIMIT 1");
+    query.push_str("@@global.init_connect<>'',@@session.session_track_schema,");
+    query.push_str(if roles { "HEX(CURRENT_ROLE())," } else { "" });
+    query.push_str("CONNECTION_ID() LIMIT 1");
     query
 }
 

@@ -264,7 +264,7 @@ fn settings(list: &str) -> Command {
     for item in list.split(',').map(str::trim) {
         match item.strip_prefix("@@") {
             Some(name) => names.push(Some(name.strip_prefix("session.").unwrap_or(name).to_owned())),
-            None if item == "NULL" => names.push(None),
+            None if item == "NULL" || item == "HEX(CURRENT_ROLE())" => names.push(None),
             None if item == "CONNECTION_ID()" => names.push(Some("CONNECTION_ID()".to_owned())),
             None => return Command::Unknown,
         }
@@ -287,7 +287,8 @@ fn set(list: &str) -> Command {
             continue;
         }
         let Some((name, value)) = item.split_once('=') else { return Command::Unknown };
-        let value = value.trim().trim_matches('\'').to_owned();
+        let value = value.trim();
+        let value = value.strip_prefix("_utf8mb4").unwrap_or(value).trim_matches('\'').to_owned();
         changes.push((name.trim().to_ascii_lowercase(), value));
     }
     Command::Set(changes)

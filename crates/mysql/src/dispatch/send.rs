@@ -10,7 +10,7 @@ use crate::prepared::Execute;
 use crate::queue::{Entry, Stage};
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
-use crate::session_state::Slot;
+use crate::session_state::{Slot, setup_query};
 use weir_session::Front as _;
 use weir_wire::{Fault, INTERNAL, Owner};
 
@@ -64,7 +64,8 @@ impl Back {
                 entry.stage = Stage::Finished;
             }
             Command::ResetConnection => {
-                put_reset(out);
+                // The client keeps its role.
+                put_reset(setup_query(), out);
                 entry.setup_owed = true;
             }
             _ => out.extend_from_slice(request),

@@ -228,6 +228,13 @@ impl Front {
         self.row_count = 0;
     }
 
+    /// COM_RESET_CONNECTION leaves the session the role that its client has set.
+    pub(crate) fn keep_role(&mut self) {
+        if self.rare.as_deref().is_some_and(|rare| rare.acts_by_role) {
+            self.pins.insert(Pin::Setting);
+        }
+    }
+
     /// The login that COM_CHANGE_USER began was refused. MariaDB goes on with the session as it was after its
     /// own login, but with the server's character set, and refuses any more such commands after three; MySQL
     /// closes. Returns whether it goes on.

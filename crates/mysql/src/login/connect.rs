@@ -91,6 +91,8 @@ pub(crate) struct ServerFacts {
     pub begins_otherwise: bool,
     /// Sessions begin with `session_track_schema` on.
     pub tracks_schema: bool,
+    /// The role of the login, as a literal; `None`: servers have no roles.
+    pub role: Option<Box<str>>,
     /// As in [`ConnectParams`].
     pub changes: Changes,
     /// What it was when the login began.
@@ -295,7 +297,7 @@ impl Connect {
             self.state = State::Done;
             return Ok(ConnectStep::LoggedIn);
         }
-        for text in [setup_query(), &base_query(self.facts.flavour)] {
+        for text in [setup_query(), &base_query(self.facts.flavour, self.has_roles())] {
             frame::put(out, 0, |out| {
                 out.push(Command::Query as u8);
                 out.extend_from_slice(text.as_bytes());
@@ -348,12 +350,26 @@ impl Connect {
         }
         self.facts.begins_otherwise = lenenc::string(&mut r).is_ok_and(|says| says == b"1");
         self.facts.tracks_schema = lenenc::string(&mut r).is_ok_and(|says| says == b"1");
+        if self.has_roles() {
+            let is_none = r.rest().first() == Some(&ok::LOCAL_INFILE);
+            let role = if is_none { r.take(1).map(|_| None) } else { lenenc::string(&mut r).map(Some) };
+            let role = role.map_err(|_| malformed("malformed row"))?;
+            let literal = |hex: &[u8]| format!("X'{}'", String::from_utf8_lossy(hex));
+            self.facts.role = Some(role.map_or_else(|| "NULL".to_owned(), literal).into());
+        }
         if let Ok(id) = lenenc::string(&mut r) {
             let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
             self.facts.id = id.unwrap_or(self.facts.id);
         }
         self.facts.base = base.into();
         Ok(())
+    }
+
+    /// MySQL has roles from version 8 on ("Using Roles" of its manual).
+    fn has_roles(&self) -> bool {
+        let version = &self.facts.greeting.version;
+        let major = version.split('.').next().and_then(|major| major.parse::<u32>().ok());
+        self.facts.flavour == Flavour::MariaDb || major.is_some_and(|major| major >= 8)
     }
 
     fn rejected(&mut self, payload: &[u8]) -> Fault {
@@ -393,6 +409,7 @@ impl weir_session::Connect for Connect {
                 base: Base::default(),
                 begins_otherwise: false,
                 tracks_schema: false,
+                role: None,
                 changes,
                 born,
             },

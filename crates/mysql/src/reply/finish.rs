@@ -8,6 +8,7 @@ use crate::insert_id::{InsertId, InsertUse};
 use crate::message::{Capabilities, Command, status};
 use crate::prepared::Key;
 use crate::queue::Entry;
+use crate::says::Says;
 use crate::session_state::{Changes, Flavour};
 use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
@@ -65,6 +66,11 @@ impl Back {
             self.session_was_reset();
             self.found_client = found_client;
             front.reset_session();
+            front.keep_role();
+        }
+        self.has_profiles |= front.request.says.has(Says::PROFILES);
+        if front.request.says.has(Says::SETS_ROLE) {
+            front.rare.get_or_insert_default().acts_by_role = true;
         }
         if entry.refusal.is_none() {
             self.guest = front.unique();
