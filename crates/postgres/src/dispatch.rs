@@ -100,6 +100,7 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         front.owner = owner;
+        front.complete_datestyle(&self.base);
         front.outstanding = front.outstanding.saturating_add(1);
         self.queue.push_entry(owner, Kind::Welcome, self.queue.is_empty() && self.boundary == Boundary::Idle);
         let mut bytes = Vec::new();

@@ -14,6 +14,7 @@ pub mod back;
 pub mod cancel;
 pub mod catalogue;
 mod console;
+mod datestyle;
 mod dispatch;
 pub mod effects;
 pub mod error;

@@ -122,6 +122,9 @@ impl weir_session::Welcomes for Welcomes {
         if !front.confirmed && !self.is_current() {
             return false;
         }
+        if let Some(base) = &self.base {
+            front.complete_datestyle(base);
+        }
         let name = match front.startup.get(APPLICATION_NAME) {
             None => None,
             Some(value) => match reported_application_name(value) {

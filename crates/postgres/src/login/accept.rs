@@ -12,6 +12,7 @@ use crate::error::{
 };
 use crate::frame::HEADER_BYTES;
 use crate::front::Front;
+use crate::login::start::settings_of_start;
 use crate::message::auth;
 use crate::message::startup::{First, NEWEST_MINOR, Startup, put_negotiate, read_first, read_options};
 use crate::session_state::Settings;
@@ -149,16 +150,14 @@ impl Accept {
         let mut database = None;
         let mut replication = false;
         let mut pairs = Vec::new();
+        let mut options: &[u8] = b"";
         let mut unknown: Vec<&[u8]> = Vec::new();
         for &(name, value) in &startup.parameters {
             match name {
                 b"user" => user = Some(text(value)?),
                 b"database" => database = Some(text(value)?),
                 b"replication" => replication = !is_false(value),
-                b"options" => match read_options(value) {
-                    Ok(options) => pairs.extend(options),
-                    Err(_) => return Err(self.refused_with(UNKNOWN_OPTION)),
-                },
+                b"options" => options = value,
                 _ if name.starts_with(b"_pq_.") => unknown.push(name),
                 _ => pairs.push((text(name)?, value.to_vec())),
             }
@@ -171,7 +170,10 @@ impl Accept {
         if replication {
             return Err(self.refused_with(NO_REPLICATION));
         }
-        let settings = Settings::from_pairs(pairs)
+        // PostgreSQL sets what stands in `options` first (`process_startup_options`).
+        let Ok(mut named) = read_options(options) else { return Err(self.refused_with(UNKNOWN_OPTION)) };
+        named.append(&mut pairs);
+        let settings = settings_of_start(named)
             .map_err(|_| Fault::new(FaultKind::ClientTooLarge, "settings in the startup packet"))?;
         self.session = Some(Box::new(Session { user: user.clone(), minor, settings }));
         self.state = State::ExpectAdmission;

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod connect;
+mod start;
 
 #[cfg(test)]
 mod tests;

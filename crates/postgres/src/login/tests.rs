@@ -310,8 +310,12 @@ fn startup_parameters_are_kept() {
     assert_eq!(login, Login { user: "u".into(), database: None, replication: false });
     let front = front_of(accept);
     let have: Vec<_> = front.settings.iter().collect();
-    let expected: [(&str, &[u8]); 4] =
-        [("application_name", b"a"), ("datestyle", b"German"), ("geqo", b"on"), ("statement_timeout", b"5s")];
+    let expected: [(&str, &[u8]); 4] = [
+        ("application_name", b"a"),
+        ("datestyle", b"German, DMY"),
+        ("geqo", b"on"),
+        ("statement_timeout", b"5s"),
+    ];
     assert_eq!(have, expected);
 }
 
