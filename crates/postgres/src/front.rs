@@ -19,7 +19,7 @@ use crate::late::Late;
 use crate::message::reply::put_ready;
 use crate::own::Rare;
 use crate::prepared::ClientPrepared;
-use crate::session_state::{Reported, Settings};
+use crate::session_state::{Reported, Settings, text_of};
 use std::sync::Arc;
 use weir_session::login::{ClientId, KillOutcome};
 use weir_sql::catalogue::Knowledge;
@@ -301,7 +301,7 @@ impl weir_session::Front for Front {
     }
 
     fn application_name(&self) -> Option<std::borrow::Cow<'_, str>> {
-        let name = self.settings.get(crate::session_state::APPLICATION_NAME)?;
+        let name = text_of(self.settings.get(crate::session_state::APPLICATION_NAME)?);
         (!name.is_empty() && !name.contains(&0)).then(|| String::from_utf8_lossy(name))
     }
 

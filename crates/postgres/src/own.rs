@@ -21,7 +21,7 @@ use crate::front::Front;
 use crate::listen::Away;
 use crate::queue::{Internal, Owed};
 use crate::role::is_who;
-use crate::session_state::{Change, Reported, Settings, put_changes};
+use crate::session_state::{Change, Reported, Settings, put_changes, text_of};
 use std::sync::Arc;
 use weir_sql::{Clears, Locks, Scope, SettingNames, Touched};
 use weir_wire::{Boundary, Pin};
@@ -80,8 +80,9 @@ impl Front {
         if !self.wants_own {
             return None;
         }
-        let pair =
-            |(name, value): (&str, &[u8])| Some((name.to_owned(), String::from_utf8(value.to_vec()).ok()?));
+        let pair = |(name, value): (&str, &[u8])| {
+            Some((name.to_owned(), String::from_utf8(text_of(value).to_vec()).ok()?))
+        };
         self.startup.iter().map(pair).collect()
     }
 

@@ -8,7 +8,7 @@
 //! startup packet, never SQL: it is quoted here, each time it is sent.
 
 use crate::frame::put;
-use crate::role::{WHO, in_order, is_who};
+use crate::role::{AUTHORIZATION, WHO, in_order, is_who};
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
@@ -34,14 +34,34 @@ pub struct TooMany;
 /// See [`Settings::doubt`]. No setting can have it.
 const NO_VALUE: &[u8] = b"\0";
 
+/// Ends a value with bytes beyond ASCII that stood in a startup packet, and no other. PostgreSQL takes such
+/// bytes as they are, in the database's encoding; those of a statement are in the client's.
+const AS_IT_IS: u8 = 0;
+
+/// Setting the isolation level of a transaction.
+const ISOLATION: &str = "transaction_isolation";
+
+/// The text of a value, without what Weir remembers of it.
+pub(crate) fn text_of(value: &[u8]) -> &[u8] {
+    value.strip_suffix(&[AS_IT_IS]).unwrap_or(value)
+}
+
+fn is_as_it_is(value: &[u8]) -> bool {
+    value.ends_with(&[AS_IT_IS]) && value != NO_VALUE
+}
+
 impl Settings {
-    /// Of pairs in any order and any case; of a name given twice the last value counts, as in PostgreSQL.
+    /// Of pairs of a startup packet, in any order and any case; of a name given twice the last value counts, as
+    /// in PostgreSQL.
     ///
     /// # Errors
     /// [`TooMany`] for more settings than [`weir_wire::limits`] allows.
     pub fn from_pairs(pairs: impl IntoIterator<Item = (String, Vec<u8>)>) -> Result<Settings, TooMany> {
         let mut settings = Settings::default();
-        for (name, value) in pairs {
+        for (name, mut value) in pairs {
+            if !value.is_ascii() {
+                value.push(AS_IT_IS);
+            }
             settings.put(&name, &value);
             settings.check()?;
         }
@@ -232,8 +252,10 @@ pub struct Change<'a> {
 /// which it can be made.
 pub fn difference<'a>(applied: &'a Settings, wanted: &'a Settings, base: &'a Reported) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
+    // A fact is set nowhere: the server refuses it, whatever it is said to be.
+    let base_of = |name| base.get(name).filter(|_| follows(name) || name == AUTHORIZATION);
     for (name, value) in wanted.iter() {
-        let has = applied.get(name).or_else(|| base.get(name));
+        let has = applied.get(name).or_else(|| base_of(name));
         if has != Some(value) {
             changes.push(Change { name, value: Some(value) });
         }
@@ -253,7 +275,8 @@ pub fn difference<'a>(applied: &'a Settings, wanted: &'a Settings, base: &'a Rep
 /// is not quoted a second time, and with NULL it resets. One SELECT is one statement: all or nothing.
 pub fn put_queries(out: &mut Vec<u8>, changes: &[Change<'_>]) -> usize {
     let is_encoding = |change: &&Change<'_>| change.name == "client_encoding";
-    let beyond_ascii = |change: &Change<'_>| change.value.is_some_and(|value| !value.is_ascii());
+    let beyond_ascii =
+        |change: &Change<'_>| change.value.is_some_and(|value| !value.is_ascii() && !is_as_it_is(value));
     if changes.iter().any(|c| is_encoding(&c)) && changes.iter().any(beyond_ascii) {
         put_changes(out, changes.iter().filter(is_encoding), Scope::Session);
         put_changes(out, changes.iter().filter(|c| !is_encoding(c)), Scope::Session);
@@ -275,17 +298,37 @@ pub(crate) fn put_changes<'a>(
         for change in changes {
             out.extend_from_slice(before);
             before = b",";
-            out.extend_from_slice(b"pg_catalog.set_config(");
-            put_literal(out, change.name.as_bytes());
-            out.push(b',');
-            match change.value {
-                Some(value) => put_literal(out, value),
-                None => out.extend_from_slice(b"NULL"),
+            put_change(out, change, end);
+            if change.name == ISOLATION {
+                // Only a client's start brings it, and only what PostgreSQL refuses there: it has begun with
+                // this one by then. Whatever there is on this server, one of the two is another.
+                out.push(b',');
+                put_change(out, &Change { value: Some(b"read committed"), ..*change }, end);
             }
-            out.extend_from_slice(end);
         }
         out.push(0);
     });
+}
+
+fn put_change(out: &mut Vec<u8>, change: &Change<'_>, end: &[u8]) {
+    out.extend_from_slice(b"pg_catalog.set_config(");
+    put_literal(out, change.name.as_bytes());
+    out.push(b',');
+    match change.value {
+        Some(value) if is_as_it_is(value) => put_as_it_is(out, text_of(value)),
+        Some(value) => put_literal(out, value),
+        None => out.extend_from_slice(b"NULL"),
+    }
+    out.extend_from_slice(end);
+}
+
+/// Bytes in the database's encoding, whatever the client's is at this moment: no conversion changes them.
+fn put_as_it_is(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(b"pg_catalog.convert_from(E'\\\\x");
+    for byte in text {
+        out.extend_from_slice(format!("{byte:02x}").as_bytes());
+    }
+    out.extend_from_slice(b"'::pg_catalog.bytea,pg_catalog.getdatabaseencoding())");
 }
 
 /// It bears on how literals are read, which is done once, when a statement is parsed. (What else does is
@@ -498,11 +541,40 @@ mod tests {
     fn encoding_goes_first_when_it_matters() {
         let base = Reported::default();
         let none = Settings::default();
-        let wanted = settings(&[("client_encoding", "LATIN1"), ("search_path", "sch\u{e9}ma")]);
+        let wanted = settings(&[("client_encoding", "LATIN1")]).with("search_path", b"sch\xe9ma").unwrap();
         let mut out = Vec::new();
         assert_eq!(put_queries(&mut out, &difference(&none, &wanted, &base)), 2);
         let plain = settings(&[("client_encoding", "LATIN1"), ("search_path", "schema")]);
         assert_eq!(put_queries(&mut out, &difference(&none, &plain, &base)), 1);
+    }
+
+    #[test]
+    fn bytes_of_a_startup_packet_are_set_as_they_are() {
+        let (base, none) = (Reported::default(), Settings::default());
+        let wanted = settings(&[("app.x", "a\u{e9}"), ("client_encoding", "LATIN1")]);
+        assert_eq!(
+            query(&difference(&none, &wanted, &base)),
+            "SELECT pg_catalog.set_config(E'app.x',pg_catalog.convert_from(E'\\\\x61c3a9'::pg_catalog.bytea,\
+             pg_catalog.getdatabaseencoding()),false),pg_catalog.set_config(E'client_encoding',E'LATIN1',false)"
+        );
+        assert_eq!(text_of(wanted.get("app.x").unwrap()), "a\u{e9}".as_bytes());
+    }
+
+    #[test]
+    fn facts_and_an_isolation_level_of_the_start_are_sent_to_be_refused() {
+        let mut base = Reported::default();
+        base.set("integer_datetimes", b"on");
+        base.set("session_authorization", b"u");
+        let none = Settings::default();
+        let wanted = settings(&[("integer_datetimes", "on")]);
+        let sent = [Change { name: "integer_datetimes", value: Some(b"on") }];
+        assert_eq!(difference(&none, &wanted, &base), sent);
+        assert!(difference(&none, &settings(&[("session_authorization", "u")]), &base).is_empty());
+        assert_eq!(
+            query(&difference(&none, &settings(&[("transaction_isolation", "serializable")]), &base)),
+            "SELECT pg_catalog.set_config(E'transaction_isolation',E'serializable',false),\
+             pg_catalog.set_config(E'transaction_isolation',E'read committed',false)"
+        );
     }
 
     #[test]

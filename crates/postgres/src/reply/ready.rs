@@ -12,7 +12,7 @@ use crate::front::Front;
 use crate::message::reply::{put_parameter, read_ready};
 use crate::queue::{Internal, Kind, Owed, Undo, put_right};
 use crate::role::is_who;
-use crate::session_state::{Settings, follows};
+use crate::session_state::{Settings, follows, text_of};
 use std::sync::Arc;
 use weir_sql::Clears;
 use weir_wire::{Boundary, Fault, FaultKind, Pin, name_of};
@@ -148,7 +148,7 @@ impl Back {
                         .map(|now| (name, now))
                 };
                 for (name, value) in self.reported.iter().filter_map(|(name, _)| own(name)) {
-                    put_parameter(to_client, name, value);
+                    put_parameter(to_client, name, text_of(value));
                 }
             }
             if boundary == Boundary::Idle
