@@ -53,11 +53,12 @@ pub const NO_REPLICATION: Words = words(
     "Connect to the database server directly.",
 );
 
-/// A switch in the startup parameter `options` other than `-c` and `--name`.
+/// A word in the startup parameter `options` that PostgreSQL refuses (42601, `process_postgres_switches`), or
+/// a switch that Weir does not know.
 pub const UNKNOWN_OPTION: Words = words(
-    "0A000",
-    "unsupported switch in the startup parameter \"options\"",
-    "Weir supports only \"-c name=value\" and \"--name=value\".",
+    "42601",
+    "invalid command-line argument for server process in the startup parameter \"options\"",
+    "Most clients need \"-c name=value\" only.",
 );
 
 /// Direct TLS without ALPN, which tells it from other protocols (CVE-2021-3618).

@@ -324,7 +324,7 @@ fn what_is_not_carried_is_refused_with_words() {
     for (pair, code) in [
         (("replication", "database"), "0A000"),
         (("replication", "true"), "0A000"),
-        (("options", "-d 5"), "0A000"),
+        (("options", "-d 5"), "42601"),
         (("user", ""), "08P01"),
     ] {
         let (mut accept, mut out) = (accept(), Vec::new());

@@ -150,13 +150,13 @@ pub fn put_negotiate(out: &mut Vec<u8>, minor: u16, unknown: &[&[u8]]) {
     });
 }
 
-/// A switch in `options` that is not `-c name=value` or `--name=value`.
+/// A word in `options` that PostgreSQL refuses, or a switch that Weir does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownSwitch;
 
 /// Reads the startup parameter `options`: words between blanks, a backslash takes the next byte as it is
-/// (section 34.1.2, `options`); `-c name=value`, `-cname=value` and `--name=value`, where `-` in a name
-/// means `_`.
+/// (section 34.1.2, `options`), and of these the switches of a session, read as `getopt` does
+/// (`process_postgres_switches` of postgres.c).
 ///
 /// # Errors
 /// [`UnknownSwitch`] for a word of any other form.
@@ -164,22 +164,96 @@ pub fn read_options(text: &[u8]) -> Result<Vec<(String, Vec<u8>)>, UnknownSwitch
     let mut pairs = Vec::new();
     let mut words = split_words(text).into_iter();
     while let Some(word) = words.next() {
-        let assignment = if word == b"-c" || word == b"--" {
-            words.next().ok_or(UnknownSwitch)?
-        } else if let Some(rest) = word.strip_prefix(b"--").or_else(|| word.strip_prefix(b"-c")) {
-            rest.to_vec()
-        } else {
-            return Err(UnknownSwitch);
-        };
-        let equals = assignment.iter().position(|&b| b == b'=').ok_or(UnknownSwitch)?;
-        let (name, value) = assignment.split_at_checked(equals).ok_or(UnknownSwitch)?;
-        let name = std::str::from_utf8(name).map_err(|_| UnknownSwitch)?.trim().replace('-', "_");
-        if name.is_empty() {
-            return Err(UnknownSwitch);
+        if word == b"--" {
+            // Nothing behind it is a switch, and a session takes nothing else.
+            return if words.next().is_none() { Ok(pairs) } else { Err(UnknownSwitch) };
         }
-        pairs.push((name, value.get(1..).unwrap_or_default().to_vec()));
+        let mut flags = word.strip_prefix(b"-").filter(|flags| !flags.is_empty()).ok_or(UnknownSwitch)?;
+        while let Some((&flag, rest)) = flags.split_first() {
+            flags = rest;
+            if b"BCDNSWcfhkprtv-".contains(&flag) {
+                let argument =
+                    if rest.is_empty() { words.next().ok_or(UnknownSwitch)? } else { rest.to_vec() };
+                pairs.extend(switch_with(flag, &argument)?);
+                break;
+            }
+            pairs.extend(lone_switch(flag)?);
+        }
     }
     Ok(pairs)
+}
+
+type Pair = Option<(String, Vec<u8>)>;
+
+/// The setting that such a switch stands for; none where PostgreSQL takes it and does nothing.
+fn lone_switch(flag: u8) -> Result<Pair, UnknownSwitch> {
+    let (name, value) = match flag {
+        b'e' => ("datestyle", "euro"),
+        b'F' => ("fsync", "false"),
+        b'i' => ("listen_addresses", "*"),
+        b'l' => ("ssl", "true"),
+        b'O' => ("allow_system_table_mods", "true"),
+        b'P' => ("ignore_system_indexes", "true"),
+        b's' => ("log_statement_stats", "true"),
+        b'b' | b'E' | b'j' | b'n' => return Ok(None),
+        _ => return Err(UnknownSwitch),
+    };
+    Ok(Some((name.to_owned(), value.into())))
+}
+
+/// The same of a switch with an argument.
+fn switch_with(flag: u8, argument: &[u8]) -> Result<Pair, UnknownSwitch> {
+    let (name, value) = match flag {
+        b'c' | b'-' => return assignment(argument).map(Some),
+        b'f' => (method_of(argument).ok_or(UnknownSwitch)?, b"false".to_vec()),
+        b't' => (statistics_of(argument).ok_or(UnknownSwitch)?, b"true".to_vec()),
+        b'B' => ("shared_buffers", argument.to_vec()),
+        b'h' => ("listen_addresses", argument.to_vec()),
+        b'k' => ("unix_socket_directories", argument.to_vec()),
+        b'N' => ("max_connections", argument.to_vec()),
+        b'p' => ("port", argument.to_vec()),
+        b'S' => ("work_mem", argument.to_vec()),
+        b'W' => ("post_auth_delay", argument.to_vec()),
+        b'C' | b'D' | b'r' | b'v' => return Ok(None),
+        _ => return Err(UnknownSwitch),
+    };
+    Ok(Some((name.to_owned(), value)))
+}
+
+/// `name=value`, where `-` in a name means `_`.
+fn assignment(text: &[u8]) -> Result<(String, Vec<u8>), UnknownSwitch> {
+    let equals = text.iter().position(|&b| b == b'=').ok_or(UnknownSwitch)?;
+    let (name, value) = text.split_at_checked(equals).ok_or(UnknownSwitch)?;
+    let name = std::str::from_utf8(name).map_err(|_| UnknownSwitch)?.trim().replace('-', "_");
+    if name.is_empty() {
+        return Err(UnknownSwitch);
+    }
+    Ok((name, value.get(1..).unwrap_or_default().to_vec()))
+}
+
+/// What `-f` forbids (`set_plan_disabling_options`).
+fn method_of(argument: &[u8]) -> Option<&'static str> {
+    Some(match argument.first()? {
+        b's' => "enable_seqscan",
+        b'i' => "enable_indexscan",
+        b'o' => "enable_indexonlyscan",
+        b'b' => "enable_bitmapscan",
+        b't' => "enable_tidscan",
+        b'n' => "enable_nestloop",
+        b'm' => "enable_mergejoin",
+        b'h' => "enable_hashjoin",
+        _ => return None,
+    })
+}
+
+/// What `-t` shows (`get_stats_option_name`).
+fn statistics_of(argument: &[u8]) -> Option<&'static str> {
+    Some(match argument {
+        [b'p', b'a', ..] => "log_parser_stats",
+        [b'p', b'l', ..] => "log_planner_stats",
+        [b'e', ..] => "log_executor_stats",
+        _ => return None,
+    })
 }
 
 fn split_words(text: &[u8]) -> Vec<Vec<u8>> {
@@ -269,7 +343,11 @@ mod tests {
         assert_eq!(read("").unwrap(), [""; 0]);
         assert_eq!(read("-c a=").unwrap(), ["a="]);
         assert_eq!(read("-c a=b=c").unwrap(), ["a=b=c"]);
-        for bad in ["-d 3", "-c", "-c geqo", "geqo=off", "--=x", "-c =x"] {
+        assert_eq!(
+            read("-eS 2048 -S64 -fh -tpl -nE -- ").unwrap().join(" "),
+            "datestyle=euro work_mem=2048 work_mem=64 enable_hashjoin=false log_planner_stats=true"
+        );
+        for bad in ["-z", "-c", "-c geqo", "geqo=off", "--=x", "-c =x", "-S", "-f x", "-t", "-", "-- -e"] {
             assert_eq!(read(bad), Err(UnknownSwitch), "{bad}");
         }
     }
