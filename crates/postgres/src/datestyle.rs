@@ -4,11 +4,13 @@
 //!
 //! Owns: what such a value comes to. Must not know: queues, replies.
 //!
-//! Invariant: a value that a client named at its start is completed from what servers have by themselves
-//! before anything is sent, so that no server completes it from what another client has there.
+//! Invariant: a value that a client named at its start is completed from what a new session begins with
+//! before anything else is sent, so that no server completes it from what another client has there. A startup
+//! packet is read before what ALTER DATABASE and ALTER ROLE have stored: where a `DateStyle` is stored, only
+//! a server that is opened with the client's value tells what it comes to.
 
 use crate::front::Front;
-use crate::session_state::{Reported, Settings};
+use crate::session_state::Settings;
 use std::sync::Arc;
 
 /// The setting, as settings are named in Weir.
@@ -128,21 +130,29 @@ pub(crate) fn fold(pairs: Vec<(String, Vec<u8>)>) -> Vec<(String, Vec<u8>)> {
     rest
 }
 
-/// These settings with both parts; `None` when they have them, or neither.
-fn completed(settings: &Settings, base: &Reported) -> Option<Settings> {
+/// These settings with both parts, the missing one from `base`; `None` when they have them, or neither.
+fn completed(settings: &Settings, base: &[u8]) -> Option<Settings> {
     let named = settings.get(DATESTYLE)?;
-    let base = Parts::default().then(base.get(DATESTYLE)?)?;
+    let base = Parts::default().then(base)?;
     let whole = Parts::default().then(named)?.or(base).to_value();
     (whole != named).then(|| settings.with(DATESTYLE, &whole).ok())?
 }
 
+/// The value that these settings name in part.
+pub(crate) fn part_in(settings: &Settings) -> Option<&[u8]> {
+    let named = settings.get(DATESTYLE)?;
+    let parts = Parts::default().then(named)?;
+    (parts.style.is_none() || parts.order.is_none()).then_some(named)
+}
+
 impl Front {
-    /// A `DateStyle` that the client named in part at its start gets its other part from `base`, what servers
-    /// have by themselves.
-    pub(crate) fn complete_datestyle(&mut self, base: &Reported) {
+    /// A `DateStyle` that the client named in part at its start gets its other part from `base`. It needs no
+    /// server of its own to find that out then.
+    pub(crate) fn complete_datestyle(&mut self, base: &[u8]) {
         if let Some(settings) = completed(&self.startup, base) {
             self.startup = Arc::new(settings);
             self.settings = Arc::clone(&self.startup);
+            self.wants_own = false;
         }
     }
 }
@@ -197,14 +207,14 @@ mod tests {
 
     #[test]
     fn the_rest_comes_from_what_servers_have() {
-        let mut base = Reported::default();
         let named = |value: &str| Settings::from_pairs([(DATESTYLE.to_owned(), value.into())]).unwrap();
-        assert_eq!(completed(&named("ISO"), &base), None, "nothing is known");
-        base.set("DateStyle", b"SQL, DMY");
-        assert_eq!(completed(&named("ISO"), &base), Some(named("ISO, DMY")));
-        assert_eq!(completed(&named(""), &base), Some(named("SQL, DMY")));
-        assert_eq!(completed(&named("ISO, MDY"), &base), None);
-        assert_eq!(completed(&named("nope"), &base), None, "the server refuses it");
-        assert_eq!(completed(&Settings::default(), &base), None);
+        let base = b"SQL, DMY";
+        assert_eq!(completed(&named("ISO"), base), Some(named("ISO, DMY")));
+        assert_eq!(completed(&named(""), base), Some(named("SQL, DMY")));
+        assert_eq!(completed(&named("ISO, MDY"), base), None);
+        assert_eq!(completed(&named("nope"), base), None, "the server refuses it");
+        assert_eq!(completed(&Settings::default(), base), None);
+        assert_eq!(part_in(&named("ISO")), Some(&b"ISO"[..]));
+        assert_eq!((part_in(&named("ISO, MDY")), part_in(&named("nope"))), (None, None));
     }
 }

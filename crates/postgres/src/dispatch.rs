@@ -8,6 +8,7 @@
 //! sees the replies to what was added.
 
 use crate::back::{Back, Held};
+use crate::datestyle::DATESTYLE;
 use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::Front;
@@ -100,7 +101,9 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         front.owner = owner;
-        front.complete_datestyle(&self.base);
+        // One of its own was opened with the client's.
+        let has = if self.own.is_some() { &self.reported } else { &self.base };
+        front.complete_datestyle(has.get(DATESTYLE).unwrap_or_default());
         front.outstanding = front.outstanding.saturating_add(1);
         self.queue.push_entry(owner, Kind::Welcome, self.queue.is_empty() && self.boundary == Boundary::Idle);
         let mut bytes = Vec::new();

@@ -13,6 +13,7 @@
 pub(crate) use self::scan::Names;
 use self::scan::{Batch, Long, Scan, Tail, Texts};
 use crate::cancel::ClientKey;
+use crate::datestyle::part_in;
 use crate::effects::{Draws, Effects, Judge, Traces};
 use crate::error::{Severity, put_error, put_refusal, words_of};
 use crate::late::Late;
@@ -121,7 +122,7 @@ impl Front {
             ties: false,
             names_matter: Names::NoMatter,
             drew_at: 0,
-            wants_own: false,
+            wants_own: part_in(&settings).is_some(),
             rare: Rare::of(&settings),
             startup_differs: !settings.is_empty(),
             is_at_home: false,

@@ -26,10 +26,14 @@ use weir_wire::{Boundary, INTERNAL};
 /// Settings of a session by which the server ends a transaction in which nothing happens.
 const ENDS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
 
-/// One row where neither of [`ENDS`] is set, and another one where the server is not in recovery.
+/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, and one where no
+/// `DateStyle` is stored, which a startup packet does not see.
 const QUESTION: &str = "SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
      OPERATOR(pg_catalog.=) '0' AND COALESCE(pg_catalog.current_setting('transaction_timeout', true), '0') \
-     OPERATOR(pg_catalog.=) '0' UNION ALL SELECT 2 WHERE NOT pg_catalog.pg_is_in_recovery()";
+     OPERATOR(pg_catalog.=) '0' UNION ALL SELECT 2 WHERE NOT pg_catalog.pg_is_in_recovery() UNION ALL \
+     SELECT 4 WHERE NOT EXISTS \
+     (SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) stored \
+     WHERE pg_catalog.left(pg_catalog.lower(stored), 10) OPERATOR(pg_catalog.=) 'datestyle=')";
 
 /// The answers to BEGIN and BIND of it: ParseComplete, BindComplete, CommandComplete.
 const REPLIES: u8 = 3;
@@ -266,10 +270,17 @@ impl Facts {
     const LETS_WAIT: u8 = 1;
     /// They are not in recovery.
     const IS_PRIMARY: u8 = 2;
+    /// No `DateStyle` is stored for a database or a role there.
+    const STORES_NO_DATESTYLE: u8 = 4;
 
     /// A server has answered [`QUESTION`] with these rows.
     fn note(&self, rows: u8) {
         self.0.store(rows, Relaxed);
+    }
+
+    /// What servers have by themselves is what a startup packet's `DateStyle` is completed from.
+    pub fn stores_no_datestyle(&self) -> bool {
+        self.0.load(Relaxed) & Self::STORES_NO_DATESTYLE != 0
     }
 
     fn lets_wait(&self, modes: Modes) -> bool {
@@ -360,6 +371,7 @@ impl Back {
         self.facts_said |= match body.last() {
             Some(b'1') => Facts::LETS_WAIT,
             Some(b'2') => Facts::IS_PRIMARY,
+            Some(b'4') => Facts::STORES_NO_DATESTYLE,
             _ => 0,
         };
     }

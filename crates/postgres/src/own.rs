@@ -15,6 +15,7 @@
 //! Invariant: a server opened for one client is brought to the client's settings only once, at the beginning.
 
 use crate::back::Back;
+use crate::datestyle::{DATESTYLE, part_in};
 use crate::effects::{Draws, Effects, SetName};
 use crate::follow::moves;
 use crate::front::Front;
@@ -79,6 +80,10 @@ impl Front {
     pub(crate) fn startup_parameters(&self) -> Option<Vec<(String, String)>> {
         if !self.wants_own {
             return None;
+        }
+        if let Some(value) = part_in(&self.startup) {
+            // It logs in. Its other settings are sent later: what refuses them must not refuse Weir's login.
+            return Some(vec![(DATESTYLE.to_owned(), String::from_utf8(value.to_vec()).ok()?)]);
         }
         let pair = |(name, value): (&str, &[u8])| {
             Some((name.to_owned(), String::from_utf8(text_of(value).to_vec()).ok()?))
@@ -258,6 +263,7 @@ impl Back {
     /// It will do for what the client was found to ask for last.
     pub(crate) fn suits(&self, front: &Front) -> bool {
         match &self.own {
+            Some(own) if part_in(&front.startup).is_some() => part_in(own) == part_in(&front.startup),
             Some(own) => **own == *front.startup && self.home_of.is_none_or(|id| id == front.unique()),
             None if front.wants_own => false,
             None => front.rare.as_deref().is_none_or(|rare| self.agrees(rare)),

@@ -51,8 +51,8 @@ fn is_as_it_is(value: &[u8]) -> bool {
 }
 
 impl Settings {
-    /// Of pairs of a startup packet, in any order and any case; of a name given twice the last value counts, as
-    /// in PostgreSQL.
+    /// Of pairs of a startup packet, in any order and any case; of a name given twice the last value counts,
+    /// as in PostgreSQL.
     ///
     /// # Errors
     /// [`TooMany`] for more settings than [`weir_wire::limits`] allows.
@@ -555,7 +555,8 @@ mod tests {
         assert_eq!(
             query(&difference(&none, &wanted, &base)),
             "SELECT pg_catalog.set_config(E'app.x',pg_catalog.convert_from(E'\\\\x61c3a9'::pg_catalog.bytea,\
-             pg_catalog.getdatabaseencoding()),false),pg_catalog.set_config(E'client_encoding',E'LATIN1',false)"
+             pg_catalog.getdatabaseencoding()),false),\
+             pg_catalog.set_config(E'client_encoding',E'LATIN1',false)"
         );
         assert_eq!(text_of(wanted.get("app.x").unwrap()), "a\u{e9}".as_bytes());
     }

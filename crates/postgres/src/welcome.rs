@@ -9,6 +9,7 @@
 //! else than before, everything older is discarded.
 
 use crate::back::Back;
+use crate::datestyle::{DATESTYLE, part_in};
 use crate::front::Front;
 use crate::late::Facts;
 use crate::message::query::lone_parse;
@@ -30,6 +31,8 @@ pub struct Welcomes {
     base: Option<Reported>,
     by_key: HashMap<u64, Arc<Welcome>>,
     order: Vec<u64>,
+    /// What values of `DateStyle` come to that say one part of it, or neither: eight at most.
+    datestyles: HashMap<Box<[u8]>, Box<[u8]>>,
     /// Counts changes of accounts, after which a server must be asked anew; and what it was when the last one
     /// logged in.
     changes: Changes,
@@ -54,6 +57,14 @@ impl Welcomes {
     fn differs(&self, startup: &Settings) -> bool {
         let has = |name: &str| self.base.as_ref().and_then(|base| base.get(name));
         startup.iter().any(|(name, value)| has(name) != Some(value))
+    }
+
+    /// What completes the `DateStyle` of this client, if it says a part.
+    fn datestyle_for(&self, front: &Front) -> Option<&[u8]> {
+        let part = part_in(&front.startup)?;
+        let base = self.base.as_ref().filter(|_| self.facts.stores_no_datestyle());
+        let whole = self.datestyles.get(part).map(|whole| &**whole);
+        base.and_then(|base| base.get(DATESTYLE)).or(whole)
     }
 
     /// A client with an unusual `application_name` is greeted once, right after a server was asked for it.
@@ -103,6 +114,7 @@ impl weir_session::Welcomes for Welcomes {
         if changed {
             self.by_key.clear();
             self.order.clear();
+            self.datestyles.clear();
             self.statements = Arc::default();
         }
         back.facts = Arc::clone(&self.facts);
@@ -122,8 +134,8 @@ impl weir_session::Welcomes for Welcomes {
         if !front.confirmed && !self.is_current() {
             return false;
         }
-        if let Some(base) = &self.base {
-            front.complete_datestyle(base);
+        if let Some(has) = self.datestyle_for(front) {
+            front.complete_datestyle(has);
         }
         let name = match front.startup.get(APPLICATION_NAME) {
             None => None,
@@ -156,6 +168,11 @@ impl weir_session::Welcomes for Welcomes {
             return false;
         }
         front.confirmed = true;
+        if let (Some(part), Some(whole)) =
+            (back.own.as_deref().and_then(part_in), back.reported.get(DATESTYLE))
+        {
+            self.datestyles.insert(part.into(), whole.into());
+        }
         let named = front.startup.without(APPLICATION_NAME);
         let mut settings = named.clone();
         for (name, _) in named.iter() {

@@ -127,6 +127,32 @@ fn an_unusual_application_name_is_spelt_by_the_server() {
 }
 
 #[test]
+fn a_datestyle_named_in_part_is_completed_by_a_server_opened_with_it() {
+    let (mut welcomes, mut b) = (Welcomes::default(), back());
+    welcomes.observe(&mut b);
+    let mut f = front_with(1, &[("DateStyle", "german, ymd"), ("work_mem", "1MB")]);
+    assert!(!f.wants_own, "it says both parts");
+    // Whether one is stored, nobody has said yet.
+    f = front_with(1, &[("DateStyle", "SQL"), ("work_mem", "1MB")]);
+    assert!(!welcomes.greet(&mut f, &mut Vec::new()) && f.wants_own && !b.suits(&f));
+    assert_eq!(f.startup_parameters(), Some(vec![("datestyle".to_owned(), "SQL".to_owned())]));
+    let mut has = reported();
+    has.set("DateStyle", b"SQL, DMY");
+    let mut own = Back::new(ServerKey::default(), has, 10);
+    own.opened_with(front_with(1, &[("DateStyle", "SQL")]).startup.as_ref().clone());
+    welcomes.observe(&mut own);
+    assert!(own.suits(&f));
+    own.dispatch_welcome(&mut f, 1, &mut Vec::new()).unwrap();
+    receive(&mut own, Some(&mut f), &[s::complete("SELECT 1"), s::idle()].concat());
+    assert!(welcomes.record(&mut f, &own));
+    greeted(&mut welcomes, &mut f);
+    assert_eq!((f.startup.get("datestyle"), f.wants_own), (Some(&b"SQL, DMY"[..]), false));
+    // It is known for others, whatever else they name.
+    let mut g = front_with(2, &[("DateStyle", "SQL"), ("work_mem", "2MB")]);
+    assert!(!welcomes.greet(&mut g, &mut Vec::new()) && !g.wants_own && b.suits(&g));
+}
+
+#[test]
 fn trap_21_another_servers_word_replaces_the_old() {
     let mut welcomes = Welcomes::default();
     welcomes.observe(&mut back());

@@ -50,7 +50,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let waits = self.clients.get(key).is_some_and(|client| {
                 client.is.choosy
                     && client.is_waiting()
-                    && matches!(client.claim.want(), Some(Want::Request { .. }))
+                    && matches!(client.claim.want(), Some(Want::Request { .. } | Want::Welcome))
             });
             waits && self.suits(server, key)
         })

@@ -486,6 +486,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.wing.logins_ok.inc();
             self.leave_login(key);
         } else {
+            client.is.choosy = front.startup_parameters().is_some();
             let wants = self.books().want(key, Want::Welcome);
             self.sound(wants);
         }
