@@ -402,6 +402,12 @@ impl weir_session::Back for Back {
         self.knowledge = Arc::clone(knowledge);
     }
 
+    fn is_favourite(&self, front: &Front) -> bool {
+        let number = front.request.number;
+        let statement = front.statements.as_deref().and_then(|all| all.get(number));
+        statement.is_some_and(|one| self.statements.has_settled(one, (front.unique(), number)))
+    }
+
     /// What ran here may have left something that nobody knows of.
     fn wants_reset(&self) -> bool {
         self.doubtful

@@ -8,8 +8,12 @@
 //!
 //! A client that changes types keeps its server until it closes the statement. When it changes them on a
 //! server on which it has not executed the statement before, Weir first executes the statement with the
-//! former parameters there, if the statement only reads. A statement that writes would write twice: it
-//! returns the result of a first execution on that server.
+//! former parameters there, if the statement only reads. A statement that writes would write twice, and all
+//! that makes an execution fail before it writes (a transaction READ ONLY, an XA transaction that has ended, a
+//! malformed value) makes it fail before it settles anything; LOCK TABLES READ does not, but waits for others
+//! and ends transactions. So an execution that shows what was settled before ([`Wants`]) goes to a server that
+//! has a copy settled like that, and is refused where there is none. Each parameter of VALUES stands by itself
+//! and few values show it: there nothing else keeps a client's server.
 //!
 //! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL keeps the
 //! resolved types but counts as a type of its own when it comes first or when another parameter is resolved
@@ -50,8 +54,8 @@ pub(crate) enum Change {
 ///
 /// Found on MySQL 9.7.4: NULL never changes what is settled. What was executed with nothing but NULL is
 /// settled anew by the first value, as by a first execution. Of several parameters of which some were NULL
-/// that is not so (`COALESCE(?, ?)`), but those of VALUES have nothing to do with each other.
-pub(crate) fn change(base: &[u8], now: &[u8], text: &[u8]) -> Change {
+/// that is not so (`COALESCE(?, ?)`).
+pub(crate) fn change(base: &[u8], now: &[u8]) -> Change {
     if base.len() != now.len() {
         return Change::Mixes;
     }
@@ -62,19 +66,130 @@ pub(crate) fn change(base: &[u8], now: &[u8], text: &[u8]) -> Change {
     if base.chunks_exact(2).all(|base| base == NULL) {
         return Change::Settles(now.into());
     }
-    let fills = pairs().all(|(base, now)| now == base || now == NULL || base == NULL);
-    if fills && has_values_only(text) {
-        let filled = pairs().flat_map(|(base, now)| if base == NULL { now } else { base });
-        return Change::Settles(filled.copied().collect());
-    }
     Change::Mixes
+}
+
+/// What an execution wants of the copy it runs on, if that cannot be executed first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Wants {
+    /// Any is as good.
+    #[default]
+    Nothing,
+    /// One that was settled as its client's was.
+    Settled,
+    /// The same, and the answer of any other may be wrong.
+    OnlySettled,
+}
+
+/// What a parameter is, as far as another type behind it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Family {
+    Null,
+    Text,
+    Exact,
+    Approximate,
+    Temporal,
+}
+
+fn family(kind: u8) -> Family {
+    match kind {
+        0 | kind::NULL => Family::Null,
+        kind::TINY | kind::SHORT | kind::LONG | kind::LONGLONG | kind::INT24 | kind::YEAR => Family::Exact,
+        kind::DECIMAL => Family::Exact,
+        kind::FLOAT | kind::DOUBLE => Family::Approximate,
+        kind::TIMESTAMP | kind::DATE | kind::TIME | kind::DATETIME => Family::Temporal,
+        _ => Family::Text,
+    }
+}
+
+/// What is settled of parameters that were settled by `base` and are now others, where each stands by itself.
+///
+/// Found on MySQL 9.7.4: dates and times replace all, numbers replace strings, and floating point replaces
+/// what is exact; anything else is made into what is settled.
+pub(crate) fn merged(base: &[u8], now: &[u8]) -> Binding {
+    let pairs = base.chunks_exact(2).zip(now.chunks_exact(2));
+    let merged = pairs.flat_map(|(base, now)| match (family(base[0]), family(now[0])) {
+        (_, Family::Null) => base,
+        (Family::Null | Family::Text, _) | (_, Family::Temporal) => now,
+        (Family::Exact, Family::Approximate) => now,
+        _ => base,
+    });
+    merged.copied().collect()
+}
+
+/// What this COM_STMT_EXECUTE of a statement of this text wants, whose parameters were settled by `base`; the
+/// rest as in [`of`].
+pub(crate) fn wants(
+    base: &[u8],
+    text: &[u8],
+    payload: &[u8],
+    execute: &Execute,
+    types: &[u8],
+    long_data: &[u8],
+) -> Wants {
+    let pairs = || base.chunks_exact(2).zip(types.chunks_exact(2));
+    let is_other = |base: u8, now: u8| family(now) != Family::Null && family(base) != family(now);
+    if !pairs().any(|(base, now)| is_other(base[0], now[0])) {
+        // As good as all.
+        return Wants::Nothing;
+    }
+    let long = long_parameters(long_data);
+    let mut values = values_of(payload, execute, types);
+    let mut any = false;
+    for (i, (base, now)) in pairs().enumerate() {
+        let is_long = long.contains(&i);
+        if !is_long && is_null(payload, i) {
+            continue;
+        }
+        let value = Reader::new(values.rest());
+        if !is_long {
+            parameter(now[0], 0, &mut values);
+        }
+        any |= is_other(base[0], now[0]);
+        let string = (!is_long).then_some(value).and_then(|mut value| lenenc::string(&mut value).ok());
+        if shows(base[0], now[0], string) {
+            return Wants::OnlySettled;
+        }
+    }
+    if any && !has_values_only(text) { Wants::Settled } else { Wants::Nothing }
+}
+
+/// A value of the type `now` may be stored as another one where the parameter was settled as `base`. `string`:
+/// that value, if it is a string that is in the packet.
+fn shows(base: u8, now: u8, string: Option<&[u8]>) -> bool {
+    match (family(base), family(now)) {
+        (Family::Temporal, Family::Text) => string.is_none_or(|text| text.iter().any(u8::is_ascii_digit)),
+        (Family::Temporal, Family::Exact | Family::Approximate) => true,
+        (Family::Exact | Family::Approximate, Family::Text) => string.is_none_or(is_odd_number),
+        (Family::Approximate, Family::Exact) if now == kind::DECIMAL => string.is_none_or(is_odd_number),
+        _ => false,
+    }
+}
+
+/// The string is a number, and not as a server would write it.
+fn is_odd_number(string: &[u8]) -> bool {
+    /// Any floating point number has so many.
+    const DIGITS: usize = 15;
+    let number = string.trim_ascii();
+    let digits = number.iter().filter(|byte| byte.is_ascii_digit()).count();
+    let is_number = digits > 0 && number.iter().all(|b| b.is_ascii_digit() || b".eE+-".contains(b));
+    let plain = string.strip_prefix(b"-").unwrap_or(string);
+    let mut parts = plain.splitn(2, |byte| *byte == b'.');
+    let (whole, fraction) = (parts.next().unwrap_or_default(), parts.next());
+    let plain = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
+    let is_usual = plain(whole)
+        && (whole.len() == 1 || whole[0] != b'0')
+        && fraction.is_none_or(|part| plain(part) && !part.ends_with(b"0"))
+        && string != b"-0"
+        && digits <= DIGITS;
+    is_number && !is_usual
 }
 
 /// A parameter that is NULL, in a [`Binding`].
 const NULL: [u8; 2] = [0, 0];
 
 /// An INSERT or REPLACE whose parameters all stand in VALUES, each by itself.
-fn has_values_only(text: &[u8]) -> bool {
+pub(crate) fn has_values_only(text: &[u8]) -> bool {
     let text = text.to_ascii_lowercase();
     let Some(at) = text.windows(6).rposition(|word| word == b"values") else { return false };
     let (before, rows) = (&text[..at], &text[at + 6..]);
@@ -99,6 +214,7 @@ mod kind {
     pub(super) const TIME: u8 = 11;
     pub(super) const DATETIME: u8 = 12;
     pub(super) const YEAR: u8 = 13;
+    pub(super) const DECIMAL: u8 = 246;
     pub(super) const VARCHAR: u8 = 15;
     pub(super) const BLOB: u8 = 252;
     pub(super) const VAR_STRING: u8 = 253;
@@ -161,8 +277,7 @@ pub(crate) fn execution_of(kinds: &[u8]) -> Option<Box<[u8]>> {
 pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u8]) -> Binding {
     let mut out = Vec::with_capacity(types.len());
     let long = long_parameters(long_data);
-    let values_at = execute.types_flag_at.map(|at| at + 1 + if execute.has_types { types.len() } else { 0 });
-    let mut values = Reader::new(values_at.and_then(|at| payload.get(at..)).unwrap_or_default());
+    let mut values = values_of(payload, execute, types);
     for (i, bytes) in types.chunks_exact(2).enumerate() {
         let (kind, flags) = (bytes[0], bytes[1] & 0x80);
         if long.contains(&i) {
@@ -174,6 +289,12 @@ pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u
         }
     }
     out.into()
+}
+
+/// The values in the payload, or as much of them as is there.
+fn values_of<'a>(payload: &'a [u8], execute: &Execute, types: &[u8]) -> Reader<'a> {
+    let values_at = execute.types_flag_at.map(|at| at + 1 + if execute.has_types { types.len() } else { 0 });
+    Reader::new(values_at.and_then(|at| payload.get(at..)).unwrap_or_default())
 }
 
 /// The first parameter as a number: 0 for NULL and for what is none; `None` for what is not in the packet.
@@ -438,21 +559,18 @@ mod tests {
         let (int, text, null) = ([kind::LONGLONG, 0], [0xFD, 0], NULL);
         let both = |a: [u8; 2], b: [u8; 2]| [a, b].concat();
         let values = b"INSERT INTO `t` (a, b) VALUES (?, NULL, ?), (1.5, DEFAULT)";
-        let plain = b"select coalesce(?, ?)";
-        assert_eq!(change(&int, &int, plain), Change::Keeps);
-        assert_eq!(change(&int, &null, plain), Change::Keeps);
-        assert_eq!(change(&int, &text, plain), Change::Mixes);
-        assert_eq!(change(&int, &text, values), Change::Mixes);
-        assert_eq!(change(&null, &text, plain), Change::Settles(text.into()));
-        assert_eq!(
-            change(&both(null, null), &both(null, int), plain),
-            Change::Settles(both(null, int).into())
-        );
-        assert_eq!(change(&both(text, null), &both(text, int), plain), Change::Mixes);
-        assert_eq!(
-            change(&both(text, null), &both(null, int), values),
-            Change::Settles(both(text, int).into())
-        );
+        assert_eq!(change(&int, &int), Change::Keeps);
+        assert_eq!(change(&int, &null), Change::Keeps);
+        assert_eq!(change(&int, &text), Change::Mixes);
+        assert_eq!(change(&null, &text), Change::Settles(text.into()));
+        assert_eq!(change(&both(null, null), &both(null, int)), Change::Settles(both(null, int).into()));
+        assert_eq!(change(&both(text, null), &both(text, int)), Change::Mixes);
+        assert!(has_values_only(values));
+        assert_eq!(*merged(&both(text, null), &both(null, int)), both(text, int));
+        let (time, double) = ([kind::TIME, 0], [kind::DOUBLE, 0]);
+        assert_eq!(*merged(&both(int, time), &both(text, int)), both(int, time));
+        assert_eq!(*merged(&both(int, text), &both(double, int)), both(double, int));
+        assert_eq!(*merged(&both(double, int), &both(int, time)), both(double, time));
         for text in [
             &b"insert into t values (? + 1)"[..],
             b"insert into t values (?) on duplicate key update a = ?",
@@ -463,6 +581,34 @@ mod tests {
         ] {
             assert!(!has_values_only(text), "{}", String::from_utf8_lossy(text));
         }
+    }
+
+    #[test]
+    fn what_shows_how_a_parameter_was_settled() {
+        const INSERT: &[u8] = b"INSERT INTO t VALUES (?)";
+        let wanted = |base: u8, text: &[u8], kind: u8, value: &[u8]| {
+            let types = [kind, 0];
+            let payload = payload(&types, 0, value, true);
+            let execute = Execute::read(&payload, 1).unwrap();
+            wants(&[base, 0], text, &payload, &execute, &types, &[])
+        };
+        let string = |base: u8, text: &[u8], string: &str| {
+            let value = [&[string.len() as u8], string.as_bytes()].concat();
+            wanted(base, text, kind::VAR_STRING, &value)
+        };
+        for usual in ["5", "-5", "0", "1.5", "-0.5", "abc", "5x", "12:30", "", "e", "123456789012345"] {
+            assert_eq!(string(kind::LONGLONG, INSERT, usual), Wants::Nothing, "{usual}");
+            assert_eq!(string(kind::LONGLONG, b"update t set a = ?", usual), Wants::Settled, "{usual}");
+        }
+        for odd in ["007", " 5", "+5", "5.", ".5", "1.50", "-0", "1e1", "1234567890123456"] {
+            assert_eq!(string(kind::DOUBLE, INSERT, odd), Wants::OnlySettled, "{odd}");
+            assert_eq!(string(kind::VAR_STRING, INSERT, odd), Wants::Nothing, "{odd}");
+        }
+        assert_eq!(string(kind::TIME, INSERT, "2"), Wants::OnlySettled);
+        assert_eq!(string(kind::TIME, INSERT, "abc"), Wants::Nothing);
+        assert_eq!(wanted(kind::TIME, INSERT, kind::TINY, b"\x05"), Wants::OnlySettled);
+        assert_eq!(wanted(kind::LONGLONG, INSERT, kind::TINY, b"\x05"), Wants::Nothing);
+        assert_eq!(wanted(kind::LONGLONG, b"do ?", kind::NULL, b""), Wants::Nothing);
     }
 
     #[test]

@@ -34,6 +34,10 @@ use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
 pub(crate) const NOT_KNOWN: &str =
     "What the last statement left is no longer known; ask with SHOW WARNINGS, or within the transaction";
 
+/// Of an execution whose answer depends on parameters of former ones.
+const SETTLED_ELSEWHERE: &str = "This value would be stored otherwise: parameters of another type were bound \
+     before, and the server that knows them is busy; execute it again, or prepare it again";
+
 /// What is FOUND_ROWS()?
 pub(crate) const ASK_FOUND_ROWS: &str = "SELECT FOUND_ROWS() LIMIT 1";
 
@@ -137,6 +141,9 @@ impl Back {
             return Ok(());
         }
         let missing = self.find_statement(entry, front, request)?;
+        if entry.stage == Stage::Refused {
+            return Ok(());
+        }
         self.say_what_is_gone(entry, front, request);
         let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
         let mut shaped = missing.as_ref().map(|key| state_to_prepare(front, &key.text));
@@ -407,6 +414,7 @@ impl Back {
             _ => return Ok(None),
         };
         let answered = front.answered_statement();
+        let wants = front.request.wants;
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
         if entry.command == Command::StmtFetch && !statement.cursor {
@@ -450,6 +458,9 @@ impl Back {
             key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };
             entry.answered = true;
         }
+        if entry.command == Command::StmtExecute {
+            self.statements.drop_answered(&key);
+        }
         let (mut first, mut kinds) = (None, None);
         // What was sent ahead, or the error that it has left, is in the copy it was sent to.
         if let Some(binding) = binding.filter(|_| !entry.answered && !statement.sent_ahead) {
@@ -458,8 +469,12 @@ impl Back {
             // One that was executed like this, and one that nobody has executed.
             for _ in 0..2 {
                 let executor = (client, number);
-                let shared =
-                    self.statements.copy_for(statement, executor, binding.clone(), is_alone, example);
+                let binding = binding.clone();
+                let shared = self.statements.copy_for(statement, executor, binding, is_alone, example, wants);
+                let Some(shared) = shared else {
+                    refuse(entry, SETTLED_ELSEWHERE);
+                    return Ok(None);
+                };
                 first = shared.1;
                 if key.private.is_none() || shared.0.private.is_some() {
                     key = shared.0;

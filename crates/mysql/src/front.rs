@@ -28,6 +28,7 @@ use self::held::Held;
 pub(crate) use self::held::{Act, tells_one};
 pub(crate) use self::last::{FoundLeft, opens_nothing};
 use self::long::Long;
+use crate::binding::Wants;
 use crate::frame::HEADER_BYTES;
 use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::ok::{Change, changes, told_once};
@@ -99,6 +100,8 @@ pub(crate) struct Request {
     pub skipped: Skipped,
     /// What its words say beyond its class.
     pub says: Says,
+    /// What it wants of the statement that it executes.
+    pub wants: Wants,
 }
 
 /// What becomes of the warnings of the statement before.
@@ -371,6 +374,7 @@ impl Request {
             shows: Shows::Other,
             skipped: Skipped::Unsaid,
             says: Says::default(),
+            wants: Wants::Nothing,
         }
     }
 
@@ -872,6 +876,16 @@ impl weir_session::Front for Front {
     fn idle_ms(&self) -> u64 {
         let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
         seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
+    }
+
+    /// Some server may have settled the parameters of the statement as they were settled for its client.
+    fn has_favourite(&self) -> bool {
+        self.request.wants != Wants::Nothing
+    }
+
+    /// Others may store another value.
+    fn needs_favourite(&self) -> bool {
+        self.request.wants == Wants::OnlySettled
     }
 
     fn may_pin(&self) -> bool {

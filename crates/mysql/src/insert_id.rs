@@ -19,6 +19,7 @@ use crate::front::{Front, Outcome, Request};
 use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
 use crate::queue::{Ahead, Entry};
+use crate::rewrite;
 use crate::session_state::{Flavour, put_query};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Pin, Reader};
@@ -104,6 +105,16 @@ impl Back {
         match (self.insert_id, entry.insert_use) {
             (InsertId::Of(owner), _) if owner == client && is_here => {}
             (InsertId::Touched(owner), InsertUse::Makes) if owner == client && is_here => {}
+            (InsertId::Touched(owner), _)
+                if owner == client && is_here && front.insert_unknown && self.gives_found_rows(front) =>
+            {
+                // Nor may a question take away what else only this session knows.
+                if front.insert_id != 0 {
+                    put_query(out, &brought_to(front.insert_id));
+                    entry.ahead.push_back(Ahead::State);
+                }
+                self.insert_id = InsertId::Of(client);
+            }
             (InsertId::Touched(owner), _) if owner == client && is_here && front.insert_unknown => {
                 // Only this session knows.
                 let mariadb = self.session.flavour == Flavour::MariaDb;
@@ -122,6 +133,15 @@ impl Back {
                 entry.ahead.push_back(Ahead::State);
             }
         }
+    }
+
+    /// MySQL: the request asks for FOUND_ROWS(), which this session alone knows. A SELECT would make it 1; SET
+    /// leaves it.
+    fn gives_found_rows(&self, front: &Front) -> bool {
+        self.session.flavour == Flavour::MySql
+            && self.found_client == front.unique()
+            && front.found_rows_are_on(self.server_id())
+            && rewrite::asks_found_rows(&front.request.class)
     }
 
     fn put_insert_id(&mut self, front: &mut Front, out: &mut Vec<u8>) {
@@ -259,6 +279,11 @@ impl Back {
         self.put_insert_id(front, out);
         entry.ahead.push_back(Ahead::State);
     }
+}
+
+/// Gives a session whose statements have made no id its client's.
+fn brought_to(own: u64) -> String {
+    format!("SET last_insert_id=IF(@@last_insert_id=0,{own},@@last_insert_id)")
 }
 
 /// The question in front of a request: a session whose statements have made no id gets its client's with it.

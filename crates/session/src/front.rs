@@ -88,6 +88,10 @@ pub trait Front: Console + Send {
     fn has_favourite(&self) -> bool {
         false
     }
+    /// And any other may answer wrongly: it waits for that one for a while, whoever has it.
+    fn needs_favourite(&self) -> bool {
+        false
+    }
     /// It keeps its server only because it may ask next what that alone knows
     /// ([`Back::let_go`](crate::Back::let_go)).
     fn is_kept_in_case(&self) -> bool {

@@ -3,10 +3,11 @@
 //! Owns: their ids, parameter types and long data, and the list of those that tie their client to its server
 //! or hold long data. Must not know: servers.
 
+use super::Execute;
 use super::Key;
 use super::LAST_PREPARED;
 use super::Text;
-use crate::binding::Binding;
+use crate::binding::{self, Binding, Wants};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -67,6 +68,16 @@ impl ClientStatement {
 }
 
 impl ClientStatement {
+    /// What an execution of it wants of a copy that cannot be executed first.
+    pub(crate) fn wants(&self, payload: &[u8], execute: &Execute) -> Wants {
+        match self.settled.as_deref() {
+            Some(Settled { base, example: None }) => {
+                binding::wants(base, &self.text.text, payload, execute, &self.types, &self.long_data)
+            }
+            Some(_) | None => Wants::Nothing,
+        }
+    }
+
     pub(crate) fn key(&self, client: u64, id: u32, private: bool) -> Key {
         let private = (private || self.cursor || self.sent_ahead).then_some((client, id));
         Key { private, ..Key::fresh(self.text.clone()) }

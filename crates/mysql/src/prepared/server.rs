@@ -13,6 +13,7 @@ use super::Text;
 use crate::binding;
 use crate::binding::Binding;
 use crate::binding::Change;
+use crate::binding::Wants;
 use crate::frame;
 use crate::message::Command;
 use foldhash::fast::RandomState;
@@ -28,6 +29,9 @@ pub(crate) struct ServerStatement {
     pub types: Box<[u8]>,
     /// What its parameters are to the server, from its prepare on.
     pub kinds: Binding,
+    /// Of another text than its key's, with an answer in it that holds for one execution: only the cursor of
+    /// that is of use.
+    answered: bool,
     used: u64,
 }
 
@@ -108,7 +112,8 @@ impl ServerStatements {
         let text = key.text.clone();
         self.close(&key, out);
         let kinds = reply.kinds();
-        self.by_key.insert(key, ServerStatement { id, types: Box::default(), kinds, used: self.clock });
+        let (types, answered, used) = (Box::default(), false, self.clock);
+        self.by_key.insert(key, ServerStatement { id, types, kinds, answered, used });
         self.bytes += text.text.len();
         let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
         self.replies.insert(text, Said { reply, state, copies });
@@ -132,7 +137,9 @@ impl ServerStatements {
     /// While all executions had parameters of the same types, that is any copy of which this is true as well:
     /// with NULL in some places a server keeps what it has settled. From then on it is one of its own, which
     /// has seen all that. `alone`: it runs on a copy of its own in any case, this time. `example`: the
-    /// execution, if it may be repeated.
+    /// execution, if it may be repeated. `wants`: what it wants where nothing may be.
+    ///
+    /// `None`: only a copy will do that is not here and cannot be made.
     pub(crate) fn copy_for(
         &mut self,
         statement: &mut ClientStatement,
@@ -140,15 +147,16 @@ impl ServerStatements {
         binding: Binding,
         alone: bool,
         example: Option<(&Execute, &[u8])>,
-    ) -> (Key, Option<Box<[u8]>>) {
+        wants: Wants,
+    ) -> Option<(Key, Option<Box<[u8]>>)> {
         let fresh = Key::fresh(statement.text.clone());
         let change = match statement.settled.as_deref() {
             None => Change::Settles(binding.clone()),
             Some(_) if statement.mixed => Change::Mixes,
-            Some(settled) => binding::change(&settled.base, &binding, &statement.text.text),
+            Some(settled) => binding::change(&settled.base, &binding),
         };
         let settled = statement.settled.get_or_insert_default();
-        match change {
+        let found = match change {
             Change::Settles(base) => {
                 let example =
                     example.and_then(|(execute, payload)| execute.with_types(payload, &statement.types));
@@ -159,21 +167,48 @@ impl ServerStatements {
             Change::Keeps => {
                 let key = Key { binding: Some(settled.base.clone()), ..fresh };
                 if settled.example.is_some() || self.by_key.contains_key(&key) {
-                    return (key, settled.example.clone());
+                    return Some((key, settled.example.clone()));
                 }
                 // It writes, so it cannot be executed first.
                 (Key { binding: Some(binding), ..key }, None)
             }
             Change::Mixes => {
-                let own = Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() };
+                let own = own_key(&fresh, executor);
+                let shared = Key { binding: Some(settled.base.clone()), ..fresh.clone() };
+                let is_here = [&own, &shared].iter().any(|key| self.by_key.contains_key(key));
+                let writes = settled.example.is_none();
+                if writes && wants == Wants::OnlySettled && !is_here {
+                    return None;
+                }
+                let by_itself = writes && !alone && !statement.mixed;
+                let by_itself = by_itself && binding::has_values_only(&statement.text.text);
+                if by_itself && wants == Wants::OnlySettled {
+                    // It stays as it is.
+                    return Some((shared, None));
+                }
+                let merged = binding::merged(&settled.base, &binding);
+                // Where it is neither, no copy but this client's own will have seen the like.
+                let is_alike = by_itself && (merged == settled.base || merged == binding);
+                if is_alike || writes && !is_here && !statement.mixed {
+                    settled.base = merged;
+                    return Some((self.take_fresh(fresh, binding, alone), None));
+                }
                 if !std::mem::replace(&mut statement.mixed, true) {
                     // From now on it is of no use to others.
-                    let shared = Key { binding: Some(settled.base.clone()), ..fresh };
                     self.rename(&shared, own.clone());
                 }
                 (own, settled.example.clone())
             }
-        }
+        };
+        Some(found)
+    }
+
+    /// This server has settled a statement's parameters as it was executed for this client.
+    pub(crate) fn has_settled(&self, statement: &ClientStatement, executor: (u64, u32)) -> bool {
+        let fresh = Key::fresh(statement.text.clone());
+        let own = own_key(&fresh, executor);
+        let base = statement.settled.as_deref().map(|settled| settled.base.clone());
+        self.by_key.contains_key(&Key { binding: base, ..fresh }) || self.by_key.contains_key(&own)
     }
 
     /// The key of a copy that was executed with these parameters only; one that nobody has executed becomes
@@ -195,6 +230,26 @@ impl ServerStatements {
         self.leaving.extend(before);
         if let Some(statement) = self.by_key.remove(from) {
             self.by_key.insert(to, statement);
+        }
+    }
+
+    /// A copy of a text with an answer in it has a cursor open, which its client knows by its own text.
+    pub(crate) fn keep_answered(&mut self, answered: &Key, own: Key) {
+        let before = self.forget(&own);
+        self.leaving.extend(before);
+        let Some(reply) = self.reply_to(&answered.text) else { return self.give_up(answered) };
+        let Some(id) = self.forget(answered) else { return };
+        let (types, kinds, used) = (Box::default(), reply.kinds(), self.clock);
+        self.bytes += own.text.text.len();
+        let said = self.replies.entry(own.text.clone()).or_insert(Said { reply, state: 0, copies: 0 });
+        said.copies += 1;
+        self.by_key.insert(own, ServerStatement { id, types, kinds, answered: true, used });
+    }
+
+    /// A copy is executed: not one with the answer of another execution.
+    pub(crate) fn drop_answered(&mut self, key: &Key) {
+        if key.private.is_some() && self.by_key.get(key).is_some_and(|copy| copy.answered) {
+            self.give_up(key);
         }
     }
 
@@ -241,6 +296,11 @@ impl ServerStatements {
     pub(crate) fn len(&self) -> usize {
         self.by_key.len()
     }
+}
+
+/// The key of a copy that has seen parameters of several types.
+fn own_key(fresh: &Key, executor: (u64, u32)) -> Key {
+    Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() }
 }
 
 fn put_close(out: &mut Vec<u8>, id: u32) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::binding::Wants;
 use weir_sql::Dialect;
 
 fn key(text: &str) -> Key {
@@ -113,7 +114,7 @@ fn run(
     binding: &[u8],
     next: &mut u32,
 ) -> u32 {
-    let (key, _) = server.copy_for(statement, executor, binding.into(), false, None);
+    let (key, _) = server.copy_for(statement, executor, binding.into(), false, None, Wants::Nothing).unwrap();
     if server.touch(&key).is_none() {
         *next += 1;
         server.insert(key.clone(), *next, reply(), 0, &mut Vec::new());
@@ -158,18 +159,20 @@ fn on_another_server_a_read_is_first_executed_as_before() {
     let mut reads = client_statement(&text);
     let payload = [0x17, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 8, 0, 5, 0, 0, 0, 0, 0, 0, 0];
     let execute = Execute::read(&payload, 1).unwrap();
-    let (_, first) = one.copy_for(&mut reads, (1, 1), INT.into(), false, Some((&execute, &payload)));
+    let (_, first) = one
+        .copy_for(&mut reads, (1, 1), INT.into(), false, Some((&execute, &payload)), Wants::Nothing)
+        .unwrap();
     assert_eq!(first, None);
     let example = Some(payload[..].into());
-    let (key, first) = other.copy_for(&mut reads, (1, 1), NULL.into(), false, None);
+    let (key, first) = other.copy_for(&mut reads, (1, 1), NULL.into(), false, None, Wants::Nothing).unwrap();
     assert_eq!((key.private, key.binding.as_deref(), first), (None, Some(INT), example.clone()));
     assert!(!reads.mixed);
-    let (key, first) = other.copy_for(&mut reads, (1, 1), TEXT.into(), false, None);
+    let (key, first) = other.copy_for(&mut reads, (1, 1), TEXT.into(), false, None, Wants::Nothing).unwrap();
     assert_eq!((key.private, first), (Some((1, 1)), example));
     assert!(reads.mixed);
     let mut writes = client_statement(&text);
     run(&mut one, &mut writes, (2, 1), INT, &mut next);
-    let (key, first) = other.copy_for(&mut writes, (2, 1), NULL.into(), false, None);
+    let (key, first) = other.copy_for(&mut writes, (2, 1), NULL.into(), false, None, Wants::Nothing).unwrap();
     assert_eq!((key.binding.as_deref(), first), (Some(NULL), None));
 }
 

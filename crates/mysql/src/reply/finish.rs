@@ -186,15 +186,17 @@ impl Back {
                 let Some(statement) = statements.get_mut(number) else { return };
                 match entry.command {
                     Command::StmtExecute => {
-                        if entry.answered
-                            && let Some(key) = &entry.key
-                        {
-                            self.statements.give_up(key);
-                        }
                         // MySQL's flag behind the rows of EXPLAIN tells of no cursor.
                         statement.cursor = self.status & status::CURSOR_EXISTS != 0
                             && entry.reply.rows == 0
                             && !entry.outcome.failed;
+                        if let Some(key) = entry.key.as_ref().filter(|_| entry.answered) {
+                            let own = Key { private: Some(executor), ..Key::fresh(statement.text.clone()) };
+                            match statement.cursor {
+                                true => self.statements.keep_answered(key, own),
+                                false => self.statements.give_up(key),
+                            }
+                        }
                         statement.sent_ahead = false;
                         statement.warned = entry.outcome.failed || entry.outcome.warnings > 0;
                         let Some(key) = entry.key.as_ref().filter(|_| entry.outcome.failed) else { return };

@@ -249,7 +249,9 @@ impl Back {
             end.warnings = front.and_then(Front::remaining_warnings).unwrap_or(end.warnings);
         }
         let outcome = &mut entry.outcome;
-        outcome.results = outcome.results.saturating_add(1);
+        // Nobody has selected the values of OUT parameters: they are not found, nor a result of the routine's.
+        let outs = end.status & status::PS_OUT_PARAMS != 0;
+        outcome.results = outcome.results.saturating_add(u16::from(!outs));
         outcome.any_ok = true;
         outcome.failed = false;
         outcome.conditions = Some(said);
@@ -258,7 +260,7 @@ impl Back {
             _ => end.warnings,
         };
         outcome.warned |= outcome.warnings > 0;
-        let had_rows = matches!(entry.reply.at, At::Rows { .. });
+        let had_rows = matches!(entry.reply.at, At::Rows { .. }) && !outs;
         let gets = way.front.as_deref().and_then(|front| front.request.first_of_gets());
         // Behind so many the others are all GET DIAGNOSTICS.
         let before = gets.map_or(u32::MAX, |first| first.saturating_add(1));

@@ -99,12 +99,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// The server that knows what this client asks for is nobody's, and only Weir's own work keeps it from
-    /// being idle: it is put right, or asked for the catalogue.
+    /// being idle: it is put right, or asked for the catalogue. Where the client needs that one, it may be
+    /// another client's as well.
     pub(super) fn has_favourite_soon(&self, id: PoolId, key: Key) -> bool {
-        let soon = |held: &Server<W, N::Socket>| {
-            held.pool == id && held.post.state() == ServerState::Cleaning && !held.post.is_held()
-        };
         let Some(front) = self.has_favourite(key) else { return false };
+        let needed = front.needs_favourite();
+        if needed && self.favourite(id, key).is_some() {
+            return false;
+        }
+        let soon = |held: &Server<W, N::Socket>| {
+            let state = held.post.state();
+            let put_right = state == ServerState::Cleaning && !held.post.is_held();
+            held.pool == id && (put_right || needed && state != ServerState::Idle)
+        };
         self.servers.iter().any(|(server, held)| soon(held) && self.knows(server, front))
     }
 

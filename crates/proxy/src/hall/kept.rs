@@ -16,6 +16,10 @@ use weir_wire::Boundary;
 /// one statement to the next, and a pool of any size still answers ten times per second for each server.
 pub(super) const KEPT_MS: u64 = 100;
 
+/// Time for which a client waits for the one server that does not answer wrongly: longer than nearly all
+/// statements take, and no longer than its user would.
+const NEEDED_MS: u64 = 1000;
+
 impl<W: Wing, N: Net> Hall<W, N> {
     /// The client's request is answered, and it keeps its server.
     pub(super) fn await_question(&mut self, cx: &mut Cx<'_, N>, key: Key) {
@@ -30,7 +34,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (now_ms, boundary) = (cx.now_ms(), self.boundary_of(key));
         let Some(client) = self.clients.get_mut(key) else { return };
         client.is.kept = false;
-        let early = now_ms < client.active_ms + KEPT_MS;
+        let needed = client.front().is_some_and(|front| front.needs_favourite());
+        let early = now_ms < client.active_ms + if needed { NEEDED_MS } else { KEPT_MS };
         let id = client.pool;
         if let (true, Some(id)) = (client.is_waiting(), id) {
             // Not for a lease: for the server that knows what it asks.
