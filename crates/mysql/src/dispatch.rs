@@ -414,7 +414,7 @@ impl Back {
             _ => return Ok(None),
         };
         let answered = front.answered_statement();
-        let wants = front.request.wants;
+        let wants = front.wants();
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
         if entry.command == Command::StmtFetch && !statement.cursor {

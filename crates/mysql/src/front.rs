@@ -100,8 +100,6 @@ pub(crate) struct Request {
     pub skipped: Skipped,
     /// What its words say beyond its class.
     pub says: Says,
-    /// What it wants of the statement that it executes.
-    pub wants: Wants,
 }
 
 /// What becomes of the warnings of the statement before.
@@ -374,7 +372,6 @@ impl Request {
             shows: Shows::Other,
             skipped: Skipped::Unsaid,
             says: Says::default(),
-            wants: Wants::Nothing,
         }
     }
 
@@ -805,6 +802,13 @@ impl Front {
         }
     }
 
+    /// What the request under way wants of the statement that it executes.
+    pub(crate) fn wants(&self) -> Wants {
+        let executes = self.request.command == Command::StmtExecute;
+        let statement = self.statements.as_deref().filter(|_| executes);
+        statement.and_then(|all| all.get(self.request.number)).map_or(Wants::Nothing, |one| one.wants)
+    }
+
     /// Adds a reason that only a reply shows.
     pub(crate) fn pin(&mut self, pin: Pin) {
         self.pins.insert(pin);
@@ -880,12 +884,12 @@ impl weir_session::Front for Front {
 
     /// Some server may have settled the parameters of the statement as they were settled for its client.
     fn has_favourite(&self) -> bool {
-        self.request.wants != Wants::Nothing
+        self.wants() != Wants::Nothing
     }
 
     /// Others may store another value.
     fn needs_favourite(&self) -> bool {
-        self.request.wants == Wants::OnlySettled
+        self.wants() == Wants::OnlySettled
     }
 
     fn may_pin(&self) -> bool {

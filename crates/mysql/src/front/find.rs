@@ -568,7 +568,7 @@ impl Front {
                 }
                 // A cursor belongs to its server, and so do warnings.
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
-                self.request.wants = statement.wants(payload, &execute);
+                statement.wants = statement.wanted(payload, &execute);
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
                 self.request.shows = says::shows(&self.request.class, &statement.text.text, flavour);

@@ -48,6 +48,8 @@ pub(crate) struct ClientStatement {
     pub settled: Option<Box<Settled>>,
     /// Executions had several types: only the server that had them all has settled the same.
     pub mixed: bool,
+    /// What the execution under way wants of its copy.
+    pub wants: Wants,
 }
 
 /// What a server has settled of the parameters of a client's statement, and how another one comes to the
@@ -69,7 +71,7 @@ impl ClientStatement {
 
 impl ClientStatement {
     /// What an execution of it wants of a copy that cannot be executed first.
-    pub(crate) fn wants(&self, payload: &[u8], execute: &Execute) -> Wants {
+    pub(crate) fn wanted(&self, payload: &[u8], execute: &Execute) -> Wants {
         match self.settled.as_deref() {
             Some(Settled { base, example: None }) => {
                 binding::wants(base, &self.text.text, payload, execute, &self.types, &self.long_data)

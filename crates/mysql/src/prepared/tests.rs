@@ -99,6 +99,7 @@ fn client_statement(text: &Key) -> ClientStatement {
         kill: None,
         settled: None,
         mixed: false,
+        wants: crate::binding::Wants::Nothing,
     }
 }
 

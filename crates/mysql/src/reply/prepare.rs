@@ -83,6 +83,7 @@ impl Back {
                 kill,
                 settled: None,
                 mixed: false,
+                wants: crate::binding::Wants::Nothing,
             },
         );
         if self.session.flavour == Flavour::MariaDb {
