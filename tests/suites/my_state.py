@@ -1488,3 +1488,50 @@ def an_execute_of_nothing_pins_nobody(_context):
                 except MyError as e:
                     assert "1243" in str(e), e
                 eventually(lambda: pinned(w) == 0, f"{text}: no pin")
+
+
+# --- What no reset takes away ---------------------------------------------------------------------------------------------------
+
+ROLES = ["drop role if exists helper", "create role helper", "grant helper to app@'%'", "drop procedure if exists app.p_role",
+         "create procedure app.p_role() sql security invoker set role helper"]
+
+
+@weir
+def a_role_ends_with_its_client(_context):
+    """COM_RESET_CONNECTION leaves it, and on MariaDB COM_CHANGE_USER does."""
+    for take in ("set role helper", "call p_role()", "prepare s from 'set role helper' ||| execute s"):
+        def script(room, take=take):
+            room.note("c", "select current_role()")
+            for statement in take.split("|||"):
+                room.note("a", statement.strip())
+            room.note("a", "select current_role()")
+            room.clients.pop("a").leave()
+            room.play("b select current_role()\nb select current_role()\nc select current_role()")
+
+        same(script, ROLES, pool_sizes=(1, 2))
+
+
+@weir
+def a_role_outlives_a_reset_of_its_client(_context):
+    def script(room):
+        room.play("a set role helper\na select current_role()")
+        room.say("a", room.a.reset())
+        room.play("b select current_role()\na select current_role()\nb select current_role()")
+        room.clients.pop("a").leave()
+        room.play("b select current_role()\nd select current_role()")
+
+    same(script, ROLES, pool_sizes=(2,))
+
+
+@weir
+def a_profile_is_shown_to_nobody_else(_context):
+    for ends, pool_size in (("leave", 1), ("reset", 2)):
+        def script(room, ends=ends):
+            room.play("a set profiling = 1\na select 'secret of a'")
+            if ends == "leave":
+                room.clients.pop("a").leave()
+            else:
+                room.say("a", room.a.reset())
+            room.play("b show profiles\nb select count(*) from information_schema.profiling")
+
+        same(script, pool_sizes=(pool_size,))

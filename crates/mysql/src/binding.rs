@@ -9,11 +9,11 @@
 //! A client that changes types keeps its server until it closes the statement. When it changes them on a
 //! server on which it has not executed the statement before, Weir first executes the statement with the
 //! former parameters there, if the statement only reads. A statement that writes would write twice, and all
-//! that makes an execution fail before it writes (a transaction READ ONLY, an XA transaction that has ended, a
-//! malformed value) makes it fail before it settles anything; LOCK TABLES READ does not, but waits for others
-//! and ends transactions. So an execution that shows what was settled before ([`Wants`]) goes to a server that
-//! has a copy settled like that, and is refused where there is none. Each parameter of VALUES stands by itself
-//! and few values show it: there nothing else keeps a client's server.
+//! that makes an execution fail before it writes (a transaction READ ONLY, an XA transaction that has ended,
+//! a malformed value) makes it fail before it settles anything; LOCK TABLES READ does not, but waits for
+//! others and ends transactions. So an execution that shows what was settled before ([`Wants`]) goes to a
+//! server that has a copy settled like that, and is refused where there is none. Each parameter of VALUES
+//! stands by itself and few values show it: there nothing else keeps a client's server.
 //!
 //! Found on MySQL 9.7.4: integers of all widths are one type, signed and unsigned are two; NULL keeps the
 //! resolved types but counts as a type of its own when it comes first or when another parameter is resolved
@@ -154,8 +154,8 @@ pub(crate) fn wants(
     if any && !has_values_only(text) { Wants::Settled } else { Wants::Nothing }
 }
 
-/// A value of the type `now` may be stored as another one where the parameter was settled as `base`. `string`:
-/// that value, if it is a string that is in the packet.
+/// A value of the type `now` may be stored as another one where the parameter was settled as `base`.
+/// `string`: that value, if it is a string that is in the packet.
 fn shows(base: u8, now: u8, string: Option<&[u8]>) -> bool {
     match (family(base), family(now)) {
         (Family::Temporal, Family::Text) => string.is_none_or(|text| text.iter().any(u8::is_ascii_digit)),

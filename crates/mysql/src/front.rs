@@ -244,8 +244,8 @@ pub(crate) struct Rare {
     pub listed_on: u64,
     /// A text that SQL prepared may ask for trackers.
     pub prepares_trackers: bool,
-    /// It may have set its role.
-    pub acts_by_role: bool,
+    /// It may have set what no reset takes away: its role; on MariaDB, that profiles are kept.
+    pub outlives_reset: bool,
     /// Its user variables.
     pub variables: variables::Own,
 }

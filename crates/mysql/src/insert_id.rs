@@ -135,8 +135,8 @@ impl Back {
         }
     }
 
-    /// MySQL: the request asks for FOUND_ROWS(), which this session alone knows. A SELECT would make it 1; SET
-    /// leaves it.
+    /// MySQL: the request asks for FOUND_ROWS(), which this session alone knows. A SELECT would make it 1;
+    /// SET leaves it.
     fn gives_found_rows(&self, front: &Front) -> bool {
         self.session.flavour == Flavour::MySql
             && self.found_client == front.unique()

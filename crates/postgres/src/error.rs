@@ -44,7 +44,7 @@ const fn words(sqlstate: &'static str, message: &'static str, hint: &'static str
 
 /// What a prepared statement returns has changed since it was prepared: PostgreSQL's own words
 /// (`RevalidateCachedQuery`).
-pub const PLAN_MUST_NOT_CHANGE: Words = words("0A000", "cached plan must not change result type", "");
+const PLAN_MUST_NOT_CHANGE: Words = words("0A000", "cached plan must not change result type", "");
 
 /// A replication connection.
 pub const NO_REPLICATION: Words = words(
@@ -240,20 +240,36 @@ pub fn words_of(kind: FaultKind) -> Words {
 /// Appends an ErrorResponse.
 pub fn put_error(out: &mut Vec<u8>, severity: Severity, words: Words) {
     put(out, b'E', |out| {
-        for (field, text) in [
-            (b'S', severity.word()),
-            (b'V', severity.word()),
-            (b'C', words.sqlstate),
-            (b'M', words.message),
-            (b'H', words.hint),
-        ] {
-            if !text.is_empty() {
-                out.push(field);
-                put_cstr(out, text.as_bytes());
-            }
-        }
+        put_fields(out, severity, words);
         out.push(0);
     });
+}
+
+/// Appends [`PLAN_MUST_NOT_CHANGE`] with the routine that PostgreSQL names: by that, drivers such as asyncpg
+/// and pgJDBC know that they must prepare again.
+pub fn put_plan_must_not_change(out: &mut Vec<u8>) {
+    put(out, b'E', |out| {
+        put_fields(out, Severity::Error, PLAN_MUST_NOT_CHANGE);
+        put_field(out, b'F', "plancache.c");
+        put_field(out, b'R', "RevalidateCachedQuery");
+        out.push(0);
+    });
+}
+
+fn put_fields(out: &mut Vec<u8>, severity: Severity, words: Words) {
+    put_field(out, b'S', severity.word());
+    put_field(out, b'V', severity.word());
+    put_field(out, b'C', words.sqlstate);
+    put_field(out, b'M', words.message);
+    put_field(out, b'H', words.hint);
+}
+
+/// A field of an error or notice, unless there is nothing to say.
+fn put_field(out: &mut Vec<u8>, field: u8, text: &str) {
+    if !text.is_empty() {
+        out.push(field);
+        put_cstr(out, text.as_bytes());
+    }
 }
 
 /// What an application can do in the place of what pins: a sentence and a blank, or nothing.

@@ -26,8 +26,8 @@ use weir_wire::{Boundary, INTERNAL};
 /// Settings of a session by which the server ends a transaction in which nothing happens.
 const ENDS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
 
-/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, and one where no
-/// `DateStyle` is stored, which a startup packet does not see.
+/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, and one where
+/// no `DateStyle` is stored, which a startup packet does not see.
 const QUESTION: &str = "SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
      OPERATOR(pg_catalog.=) '0' AND COALESCE(pg_catalog.current_setting('transaction_timeout', true), '0') \
      OPERATOR(pg_catalog.=) '0' UNION ALL SELECT 2 WHERE NOT pg_catalog.pg_is_in_recovery() UNION ALL \

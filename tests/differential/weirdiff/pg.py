@@ -244,8 +244,10 @@ def columns(payload):
 
 def fields(payload):
     out = []
+    # They name the server's source, not the error; but by the routine of this one drivers know that they must prepare again.
+    left_out = b"FL" if b"\0C0A000\0" in payload else b"FLR"
     for part in payload.split(b"\0"):
-        if part and part[:1] not in b"FLR":
+        if part and part[:1] not in left_out:
             said = TEMP.sub(r"pg_\1temp_N", part.decode("utf-8", "backslashreplace"))
             out.append(PLACE.sub("tuple (N,N)", said) if said[0] == "W" else said)
     if "CXX000" in out:

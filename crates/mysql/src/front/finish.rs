@@ -228,9 +228,9 @@ impl Front {
         self.row_count = 0;
     }
 
-    /// COM_RESET_CONNECTION leaves the session the role that its client has set.
-    pub(crate) fn keep_role(&mut self) {
-        if self.rare.as_deref().is_some_and(|rare| rare.acts_by_role) {
+    /// COM_RESET_CONNECTION leaves the session the role that its client has set, and its profiles.
+    pub(crate) fn keep_beyond_reset(&mut self) {
+        if self.rare.as_deref().is_some_and(|rare| rare.outlives_reset) {
             self.pins.insert(Pin::Setting);
         }
     }

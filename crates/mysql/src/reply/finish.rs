@@ -66,11 +66,11 @@ impl Back {
             self.session_was_reset();
             self.found_client = found_client;
             front.reset_session();
-            front.keep_role();
+            front.keep_beyond_reset();
         }
         self.has_profiles |= front.request.says.has(Says::PROFILES);
-        if front.request.says.has(Says::SETS_ROLE) {
-            front.rare.get_or_insert_default().acts_by_role = true;
+        if front.request.says.has(Says::SETS_ROLE) || front.request.says.has(Says::PROFILES) {
+            front.rare.get_or_insert_default().outlives_reset = true;
         }
         if entry.refusal.is_none() {
             self.guest = front.unique();

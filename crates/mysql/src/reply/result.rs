@@ -249,7 +249,8 @@ impl Back {
             end.warnings = front.and_then(Front::remaining_warnings).unwrap_or(end.warnings);
         }
         let outcome = &mut entry.outcome;
-        // Nobody has selected the values of OUT parameters: they are not found, nor a result of the routine's.
+        // Nobody has selected the values of OUT parameters: they are not found, nor a result of the
+        // routine's.
         let outs = end.status & status::PS_OUT_PARAMS != 0;
         outcome.results = outcome.results.saturating_add(u16::from(!outs));
         outcome.any_ok = true;

@@ -6,7 +6,7 @@
 
 use super::{Way, protocol};
 use crate::back::Back;
-use crate::error::{PLAN_MUST_NOT_CHANGE, Severity, field, fields, put_as_fatal, put_error, refusal_of_pin};
+use crate::error::{field, fields, put_as_fatal, put_plan_must_not_change, refusal_of_pin};
 use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::listen::lost;
@@ -268,7 +268,7 @@ impl Back {
                 if let Some(told) = doomed {
                     match told {
                         Some(told) => put(to_client, b'E', |out| out.extend_from_slice(&told)),
-                        None => put_error(to_client, Severity::Error, PLAN_MUST_NOT_CHANGE),
+                        None => put_plan_must_not_change(to_client),
                     }
                     return Step::Consumed(message.len());
                 }

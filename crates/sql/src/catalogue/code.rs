@@ -302,6 +302,11 @@ impl Code {
         let Some(target) = target.filter(|target| target.complete) else { return };
         if target.assignments.iter().any(|set| is_role(&set.name)) {
             self.facts.own.uses.insert(Uses::ROLE);
+            if self.is_routine() {
+                // No tracker tells of a role. Or a local variable has that name.
+                self.facts.own.add(Doings::unknown());
+                return;
+            }
         }
         // `SET NEW.a = ...` in a trigger sets a column of the row.
         let of_row = |set: &crate::Assignment| set.name.starts_with("new.");
