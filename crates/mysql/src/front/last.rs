@@ -20,7 +20,7 @@ use super::{Front, Leaves, Outcome, ROWS_FRESH, ROWS_MARKED, ROWS_UNKNOWN, ROWS_
 use crate::frame::HEADER_BYTES;
 use crate::message::{Capabilities, Command, status};
 use crate::says::{self, Says, Shows, Skipped};
-use crate::session_state::Flavour;
+use crate::session_state::{Flavour, Slot};
 use crate::warnings::{Kept, Warnings};
 use crate::words::Words;
 use weir_sql::{Class, Locks, Uses, Verb};
@@ -300,6 +300,8 @@ impl Front {
             // Its rows are still to come.
             _ if self.status & status::CURSOR_EXISTS != 0 => Found::OnServer,
             _ if outcome.failed => Found::Kept,
+            // Of UNION and its like MariaDB finds all rows, whatever sql_select_limit says.
+            Verb::Select if !mysql && self.state.setting(Slot::SelectLimit).is_some() => Found::OnServer,
             Verb::Select if has_rows && !class.skips_rows && request.skipped == Skipped::Unsaid => {
                 Found::Known(outcome.rows)
             }
@@ -343,6 +345,7 @@ impl Front {
             | Verb::Savepoint
             | Verb::Release
             | Verb::RollbackTo
+            | Verb::Handler
             | Verb::Use
             | Verb::Create
             | Verb::Alter
