@@ -1492,14 +1492,14 @@ def an_execute_of_nothing_pins_nobody(_context):
 
 # --- What no reset takes away ---------------------------------------------------------------------------------------------------
 
-ROLES = ["drop role if exists helper", "create role helper", "grant helper to app@'%'", "drop procedure if exists app.p_role",
-         "create procedure app.p_role() sql security invoker set role helper"]
+ROLES = ["drop role if exists helper", "create role helper", "grant helper to app@'%'", "drop procedure if exists app.p_act",
+         "create procedure app.p_act() sql security invoker set role helper"]
 
 
 @weir
 def a_role_ends_with_its_client(_context):
     """COM_RESET_CONNECTION leaves it, and on MariaDB COM_CHANGE_USER does."""
-    for take in ("set role helper", "call p_role()", "prepare s from 'set role helper' ||| execute s"):
+    for take in ("set role helper", "call p_act()", "prepare s from 'set role helper' ||| execute s"):
         def script(room, take=take):
             room.note("c", "select current_role()")
             for statement in take.split("|||"):
@@ -1521,6 +1521,16 @@ def a_role_outlives_a_reset_of_its_client(_context):
         room.play("b select current_role()\nd select current_role()")
 
     same(script, ROLES, pool_sizes=(2,))
+
+
+@weir
+def a_role_of_code_is_nobody_s_behind_a_reset(_context):
+    def script(room):
+        room.play("c select current_role()\na call p_act()")
+        room.say("a", room.a.reset())
+        room.play("b select current_role()\nc select current_role()\nb select current_role()")
+
+    same(script, ROLES, pool_sizes=(1,))
 
 
 @weir

@@ -13,7 +13,7 @@ use crate::session_state::{Changes, Flavour};
 use crate::warnings::{Kept, Warnings};
 use crate::{error, frame};
 use weir_sql::{Uses, Verb};
-use weir_wire::{FaultKind, INTERNAL};
+use weir_wire::{FaultKind, INTERNAL, Pin};
 
 /// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution
 /// with it until it is reset, so that this copy is of no use to others and must stay with its client.
@@ -65,6 +65,10 @@ impl Back {
             let found_client = self.found_client;
             self.session_was_reset();
             self.found_client = found_client;
+            // Code may have set a role, and what is set behind Weir's own reset looks for that.
+            let pins = weir_session::Front::pins(front);
+            self.doubtful |=
+                [Pin::Code, Pin::SqlPrepare, Pin::Unrecognised].iter().any(|&pin| pins.contains(pin));
             front.reset_session();
             front.keep_beyond_reset();
         }
