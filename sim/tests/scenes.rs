@@ -209,6 +209,25 @@ fn a_cancel_that_comes_while_settings_are_brought_is_not_lost() {
     }
 }
 
+/// PostgreSQL tells nothing of a BEGIN that goes with the first statement before that has ended: it is
+/// cancelled all the same, at any moment.
+#[test]
+fn the_first_statement_of_a_transaction_is_cancelled() {
+    for protocol in Protocol::ALL {
+        for asked_us in (40_000..44_000).step_by(20).chain([60_000, 90_000, 200_000]) {
+            let lines = [
+                at(1_000, Say("SELECT 'x' /* */")),
+                at(10_000, Say("BEGIN")),
+                at(40_000, SayAndCancel("SELECT 'x' /* sleep=500000 */")),
+                at(asked_us, Cancel),
+            ];
+            let name = format!("{protocol:?}, asked for after {asked_us} us");
+            let report = play(&name, Plan::scene(vec![part(protocol, lines)]));
+            assert_eq!(report.cancelled, 1, "{name}");
+        }
+    }
+}
+
 /// KILL and cancel requests of those who may not: another user's, and one without the secret.
 #[test]
 fn who_may_not_cancel_cancels_nothing() {

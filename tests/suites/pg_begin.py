@@ -199,6 +199,51 @@ def a_cancel_between_two_statements_does_nothing(target):
         return seen + exchange(wire, "select 1", "commit")
 
 
+def until_active(wire, mark):
+    """Some server runs a statement with this mark."""
+    asks = f"select count(*) from pg_stat_activity where state = 'active' and query like '%{mark}' and pid <> pg_backend_pid()"
+    eventually(lambda: wire.ask(asks) == [["1"]], f"it runs: {mark}")
+
+
+@both
+def the_first_statement_of_a_transaction_is_cancelled_while_it_runs(target):
+    warm(target)
+    with Wire(target) as wire, Wire(target) as looks:
+        seen = exchange(wire, "begin")
+        wire.send(query("select pg_sleep(20) /* first_of_its_transaction */; -- seen"))
+        until_active(looks, "first_of_its_transaction */; -- seen")
+        cancel(target, wire)
+        seen.append(shown(wire.until("Z")))
+        return seen + exchange(wire, "select 1", "commit", "select 2")
+
+
+@weir
+def a_statement_that_is_prepared_again_behind_a_lock_is_cancelled(_context):
+    """What its client waits for is the lock, also where it is Weir's own Parse that does."""
+    with before(pool_size=2) as w, Wire(server().direct()) as holds:
+        holds.ask("create table behind_a_lock (a int)")
+        with Wire(w.target()) as wire, Wire(w.target()) as first, Wire(w.target()) as second:
+            first.ask("begin")
+            first.ask("select 1")
+            wire.send(parse("select a from behind_a_lock", "s") + describe("S", "s") + bind([], "s") + execute() + SYNC)
+            wire.until("Z")
+            second.ask("begin")
+            second.ask("select 1")
+            # It has to go to the other server.
+            first.ask("commit")
+            holds.ask("begin")
+            holds.ask("lock table behind_a_lock in access exclusive mode")
+            wire.send(bind([], "s") + execute() + SYNC)
+            waits = "select count(*) from pg_locks where relation = 'behind_a_lock'::regclass and not granted"
+            eventually(lambda: holds.ask(waits) == [["1"]], "it waits")
+            cancel(w.target(), wire)
+            (kind, code, _), ready = shown(wire.until("Z"))
+            assert (kind, code, ready) == ("E", "57014", ("Z", b"I"))
+            second.ask("commit")
+        holds.ask("drop table behind_a_lock")
+        holds.ask("commit")
+
+
 @weir
 def forty_empty_transactions_hold_no_server(_context):
     with before() as w:

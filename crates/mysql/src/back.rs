@@ -414,9 +414,13 @@ impl weir_session::Back for Back {
     }
 
     /// The server works on the head's own request: a KILL QUERY hits that and not something of Weir's in
-    /// front of it.
-    fn is_cancellable(&self) -> bool {
-        self.queue.front().is_some_and(|entry| entry.stage == Stage::Sent)
+    /// front of it. A statement that is prepared waits for its tables.
+    fn is_cancellable(&self, patient: bool) -> bool {
+        self.queue.front().is_some_and(|entry| match entry.stage {
+            Stage::Sent => true,
+            Stage::Ahead => patient,
+            _ => false,
+        })
     }
 
     fn dispatch(

@@ -869,8 +869,9 @@ impl weir_session::Front for Front {
         })
     }
 
-    /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE,
-    /// INTERACTIVE, MariaDB's EXTENDED_METADATA): clients with different ones need different servers.
+    /// The flags this client chose that a server cannot change later (FOUND_ROWS, IGNORE_SPACE, INTERACTIVE,
+    /// MULTI_RESULTS, PS_MULTI_RESULTS, MariaDB's EXTENDED_METADATA): clients with different ones need
+    /// different servers.
     fn pool_variant(&self) -> u32 {
         self.capabilities.variant()
     }

@@ -331,18 +331,14 @@ impl weir_session::Back for Back {
     }
 
     /// What the server works on, as far as is known, is the head's own request: a cancel hits that and not
-    /// something of Weir's in front of it.
-    fn is_cancellable(&self) -> bool {
-        let next = self.queue.next();
-        !matches!(
-            next,
-            Some(
-                Owed::Settings { .. }
-                    | Owed::Internal(_)
-                    | Owed::Begin { .. }
-                    | Owed::Shape { stops: true, .. }
-            )
-        )
+    /// something of Weir's in front of it. A BEGIN is answered with what stands behind it, and a statement
+    /// that is prepared waits for its tables.
+    fn is_cancellable(&self, patient: bool) -> bool {
+        match self.queue.next() {
+            Some(Owed::Settings { .. } | Owed::Internal(_)) => false,
+            Some(Owed::Begin { .. } | Owed::Shape { stops: true, .. }) => patient,
+            _ => true,
+        }
     }
 
     fn cancel_plan(&self) -> CancelPlan {

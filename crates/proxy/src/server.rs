@@ -68,6 +68,18 @@ pub enum ServerPhase<W: Wing> {
     Live(W::Back),
 }
 
+/// What a server does for a request before it comes to that has this long to be told of.
+const PATIENCE_MS: u64 = 50;
+
+/// A cancel that waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CancelDue {
+    /// What this client runs is to be cancelled.
+    pub client: Key,
+    /// From here on also while the server seems not to have come to it.
+    pub late_ms: u64,
+}
+
 /// What has been done to a server since its last client left.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cleaning {
@@ -79,8 +91,8 @@ pub struct Cleaning {
     pub reset: bool,
     /// What it still ran was cancelled.
     pub cancelled: bool,
-    /// What this client runs is to be cancelled as soon as the server has come to it.
-    pub cancel_due: Option<Key>,
+    /// A cancel that came before the server had come to what it is to end.
+    pub cancel_due: Option<CancelDue>,
     /// Its last client logs in anew, which goes on when nothing of it is left here.
     pub awaited: Option<Key>,
 }
@@ -93,6 +105,25 @@ impl<W: Wing, S> Server<W, S> {
             ServerPhase::Login { .. } => 0,
         };
         self.stream.output.len() + held
+    }
+
+    /// What this client runs is to be cancelled: true if that is at the head and the server is at it.
+    /// Otherwise it is due later, as long as it is at the head.
+    pub fn is_cancel_due(&mut self, client: Key, now_ms: u64) -> bool {
+        let before = self.cleaning.cancel_due.filter(|due| due.client == client);
+        let is_late = before.is_some_and(|due| due.late_ms <= now_ms);
+        let late_ms = before.filter(|_| !is_late).map_or(now_ms + PATIENCE_MS, |due| due.late_ms);
+        let back = self.back().filter(|back| back.head() == Some(client.raw()));
+        let is_due = back.as_ref().is_some_and(|back| back.is_cancellable(is_late));
+        let waits = back.is_some() && !is_due;
+        self.cleaning.cancel_due = waits.then_some(CancelDue { client, late_ms });
+        is_due
+    }
+
+    /// From when on the cancel that waits for what its client runs does not wait any longer.
+    pub fn cancel_late_ms(&self) -> Option<u64> {
+        let due = self.cleaning.cancel_due?;
+        (self.state() == ServerState::Leased(due.client)).then_some(due.late_ms)
     }
 
     /// The back, once logged in.

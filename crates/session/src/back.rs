@@ -188,8 +188,9 @@ pub trait Back: Send {
     /// Something ran here of which it is not known what it left: a reset comes before anybody else.
     fn wants_reset(&self) -> bool;
     /// What the server works on, as far as is known, is the head's own request and nothing that Weir has put
-    /// in front of it.
-    fn is_cancellable(&self) -> bool;
+    /// in front of it. `patient`: the server has had time for what takes none; if it has not come to the
+    /// request, it waits for a lock that the request needs, or does not tell how far it is.
+    fn is_cancellable(&self, patient: bool) -> bool;
     /// The client whose reply is being passed on has got the beginning of a message and not its end: nothing
     /// but the rest can be said to it.
     fn is_mid_message(&self) -> bool;

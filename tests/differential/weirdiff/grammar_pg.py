@@ -358,6 +358,9 @@ CONNECTS = [
     (1, {"search_path": "pg_temp,public"}), (1, {"options": "-c search_path=b -c IntervalStyle=iso_8601"}), (1, {"client_encoding": "LATIN1"}),
     (1, {"default_transaction_read_only": "on"}), (1, {"options": "-c app.x=5"}), (1, {"options": "-c role=diff_boss"}),
     (1, {"options": "-c standard_conforming_strings=off"}), (1, {"work_mem": "5MB", "extra_float_digits": "1"}),
+    # Values that are completed from those the server has
+    (0.5, {"DateStyle": "ISO"}), (0.5, {"DateStyle": "SQL"}), (0.5, {"DateStyle": "DMY"}), (0.5, {"options": "-c datestyle=postgres"}),
+    (0.3, {"default_transaction_isolation": "serializable"}), (0.3, {"application_name": "ÄÖ%d"}),
 ]
 
 FUNCTION_CALLS = [
@@ -451,7 +454,7 @@ class PostgresGenerator(Generator):
 
     def ask_named(self, model, allowed):
         """A statement prepared under a name now, executed now and later; or one prepared before."""
-        name = self.random.choice(["s1", "s2"])
+        name = self.random.choices(["s1", "s2", "sä", "s" * 70], [10, 10, 0.5, 0.5])[0]
         known = model.prepared.get(name)
         if known and self.random.random() < 0.65:
             drawn, values = self.suspect(known[0]), known[1]
@@ -468,6 +471,10 @@ class PostgresGenerator(Generator):
         # A statement that executes itself ends PostgreSQL's process: its stack is not bounded there.
         if not drawn or "EXECUTE" in drawn.text:
             return None
+        if not name.isascii():
+            drawn = drawn.keeping()
+            if not allowed(drawn):
+                return None
         out = [["C", "S", name]] if known and self.random.random() < 0.8 else []
         model.prepared[name] = (drawn, values)
         if self.random.random() < 0.4:

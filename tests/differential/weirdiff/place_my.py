@@ -68,6 +68,9 @@ class MyPlace:
         # An application's own user, that may read its own code. What all workers' Weirs had to read of each other's took half of MariaDB's time.
         ask(f"GRANT RELOAD, PROCESS ON *.* TO '{self.user}'@'%'")
         for schema in self.schemas.values():
+            ask(f"DROP ROLE IF EXISTS {schema}r")
+            ask(f"CREATE ROLE {schema}r")
+            ask(f"GRANT {schema}r TO '{self.user}'@'%'")
             for name, options in ((schema, ""), (schema + "x", " CHARACTER SET latin1 COLLATE latin1_bin")):
                 ask(f"DROP DATABASE IF EXISTS {name}")
                 ask(f"CREATE DATABASE {name}{options}")

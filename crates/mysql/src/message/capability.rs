@@ -57,7 +57,7 @@ flags! {
     EXTENDED_METADATA = 35;
 }
 
-/// Where MariaDB's flags stand in a variant: above INTERACTIVE, the highest of MySQL's there.
+/// Where MariaDB's flags stand in a variant, among MySQL's that are never part of one.
 const VARIANT_SHIFT: u32 = 16;
 
 impl Capabilities {
@@ -86,7 +86,8 @@ impl Capabilities {
         Capabilities::EXTENDED_METADATA,
     ]);
 
-    /// What Weir asks of every server, as far as the server has it.
+    /// What Weir asks of every server, as far as the server has it, beside the flags of the clients it is
+    /// for ([`Capabilities::of_variant`]).
     pub const WANTED: Capabilities = Capabilities::all(&[
         Capabilities::LONG_PASSWORD,
         Capabilities::LONG_FLAG,
@@ -95,8 +96,6 @@ impl Capabilities {
         Capabilities::TRANSACTIONS,
         Capabilities::SECURE_CONNECTION,
         Capabilities::MULTI_STATEMENTS,
-        Capabilities::MULTI_RESULTS,
-        Capabilities::PS_MULTI_RESULTS,
         Capabilities::PLUGIN_AUTH,
         Capabilities::CONNECT_ATTRS,
         Capabilities::PLUGIN_AUTH_LENENC,
@@ -110,22 +109,28 @@ impl Capabilities {
         Capabilities::IGNORE_SPACE,
         Capabilities::INTERACTIVE,
         Capabilities::EXTENDED_METADATA,
+        Capabilities::MULTI_RESULTS,
+        Capabilities::PS_MULTI_RESULTS,
     ]);
+
+    /// Flags of a variant that nearly every client has: its number is 0 with them.
+    const USUAL: Capabilities =
+        Capabilities::all(&[Capabilities::MULTI_RESULTS, Capabilities::PS_MULTI_RESULTS]);
 
     /// MariaDB's flags start here: those of MySQL are all below.
     const MARIADB_SHIFT: u32 = 32;
 
     /// The flags of this set that make servers different, in one number: MariaDB's, of which there are few,
-    /// in place of those of MySQL that are never among them.
+    /// in place of those of MySQL that are never among them. 0 is what Weir's own connections have.
     pub(crate) fn variant(self) -> u32 {
-        let flags = self.and(Capabilities::VARIANT).0;
+        let flags = self.and(Capabilities::VARIANT).0 ^ Capabilities::USUAL.0;
         flags as u32 | ((flags >> Capabilities::MARIADB_SHIFT) as u32) << VARIANT_SHIFT
     }
 
     /// The flags that [`Capabilities::variant`] made this number of.
     pub(crate) fn of_variant(variant: u32) -> Capabilities {
         let own = u64::from(variant >> VARIANT_SHIFT) << Capabilities::MARIADB_SHIFT;
-        Capabilities(u64::from(variant) | own).and(Capabilities::VARIANT)
+        Capabilities((u64::from(variant) | own) ^ Capabilities::USUAL.0).and(Capabilities::VARIANT)
     }
 
     /// MySQL's flags and, from a peer whose flags say that it is MariaDB's, the further ones.
@@ -181,8 +186,10 @@ mod tests {
             Capabilities::IGNORE_SPACE,
             Capabilities::INTERACTIVE,
             Capabilities::EXTENDED_METADATA,
+            Capabilities::MULTI_RESULTS,
+            Capabilities::PS_MULTI_RESULTS,
         ];
-        for bits in 0..16 {
+        for bits in 0..64 {
             let chosen = all.iter().enumerate().filter(|(i, _)| bits & (1 << i) != 0);
             let set = chosen.fold(Capabilities::default(), |set, (_, flag)| set.or(*flag));
             assert_eq!(Capabilities::of_variant(set.variant()), set);

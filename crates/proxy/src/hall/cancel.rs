@@ -5,7 +5,8 @@
 //! cancel that has not been sent yet is dropped; behind one that has been sent, the client's next request
 //! waits: a late cancel never hits a later request. A request that is still waiting simply leaves the queue.
 //! Where the server first does something of Weir's for the request, as bringing the client's settings, the
-//! cancel waits until it has done so: a program that asks once must not wait for ever.
+//! cancel waits until it has done so: a program that asks once must not wait for ever. It does not wait for
+//! what the server tells together with the request's own answer (a BEGIN in front of it), nor for a lock.
 
 use super::who::log_client;
 use super::{Hall, Order};
@@ -233,15 +234,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Cancels what a server does for a client, once it is at that and at nothing of Weir's.
     pub(super) fn cancel_when_due(&mut self, cx: &mut Cx<'_, N>, at: Key, client: Key, asker: Asker) {
-        let is_due = self.servers.get_mut(at).is_some_and(|held| {
-            let back = held.back().filter(|back| back.head() == Some(client.raw()));
-            let is_due = back.as_ref().is_some_and(|back| back.is_cancellable());
-            held.cleaning.cancel_due = (back.is_some() && !is_due).then_some(client);
-            is_due
-        });
+        let now_ms = cx.now_ms();
+        let is_due = self.servers.get_mut(at).is_some_and(|held| held.is_cancel_due(client, now_ms));
         if is_due {
             self.cancel_server(cx, at, asker);
         } else {
+            self.arm_server(cx, at);
             self.answer_kill(cx, asker, KillOutcome::Killed);
         }
     }

@@ -127,7 +127,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 self.login_ended(cx, key, fault);
             }
             ServerState::Idle => self.idle_late(cx, key),
-            ServerState::Leased(_) => {}
+            ServerState::Leased(client) => self.cancel_when_due(cx, key, client, None),
             ServerState::Shared => self.head_late(cx, key),
             ServerState::Cleaning => self.cleaning_late(cx, key),
         }

@@ -81,12 +81,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         back.is_some_and(|back| back.head() == Some(key.raw()) && back.is_mid_message())
     }
 
-    /// Weir may cancel what runs there of its own accord. A cancel hits a client's own request, and nothing
-    /// stands behind it: a request that Weir has put settings in front of would run under others, and one
-    /// that its client has sent after a BEGIN would be committed by itself.
+    /// Weir may cancel what has run there for long, of its own accord. A cancel hits a client's own request,
+    /// and nothing stands behind it: a request that Weir has put settings in front of would run under others,
+    /// and one that its client has sent after a BEGIN would be committed by itself.
     pub(super) fn is_cancellable(&mut self, key: Key) -> bool {
         let back = self.servers.get_mut(key).and_then(|server| server.back());
-        back.is_some_and(|back| back.queued() == 1 && back.is_cancellable())
+        back.is_some_and(|back| back.queued() == 1 && back.is_cancellable(true))
     }
 }
 
@@ -200,6 +200,7 @@ pub(super) fn server_deadline<W: Wing, N: Net>(
             Some(server.since_ms + most.cancel_wait_timeout_ms.max(1))
         }
         (ServerPhase::Live(_), ServerState::Shared) => Some(server.since_ms + super::share::LATE_MS),
-        (ServerPhase::Live(_), ServerState::Leased(_) | ServerState::Login) => None,
+        (ServerPhase::Live(_), ServerState::Leased(_)) => server.cancel_late_ms(),
+        (ServerPhase::Live(_), ServerState::Login) => None,
     }
 }

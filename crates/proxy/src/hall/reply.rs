@@ -137,7 +137,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 Ok(Step::Incomplete) => {
                     self.deliver(cx, key, owner, &mut parcel, input);
                     if let Some(owner) = owner {
-                        if due == Some(owner) {
+                        if due.is_some_and(|due| due.client == owner) {
                             self.cancel_when_due(cx, key, owner, None);
                         }
                         self.close_if_awaited_in_vain(cx, owner);

@@ -91,7 +91,7 @@ fn settings_that_fail_although_known_end_the_server() {
     assert_eq!(tags(&sent.to_server), "QQ");
     let reply = cat(&[s::error("22023", "invalid"), s::idle(), s::row(b"1"), s::complete("X"), s::idle()]);
     // The request runs, under other settings: nobody may be told that it did not.
-    assert!(!b.is_cancellable(), "a cancel would hit the settings and not the request");
+    assert!(!b.is_cancellable(true), "a cancel would hit the settings and not the request");
     let fault = try_receive(&mut b, Some(&mut f), &reply).unwrap_err();
     assert_eq!(fault.kind, FaultKind::ServerLost);
 }
