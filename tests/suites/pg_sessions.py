@@ -745,6 +745,39 @@ def a_known_statement_is_prepared_while_all_servers_are_taken(_context):
 
 
 @weir
+def a_statement_whose_table_has_gone_is_not_prepared_by_heart(_context):
+    """The DROP came through Weir, and so did ALTER: only a server knows what the text is now."""
+    for change, code in (("alter table goes_by_weir drop column j", "42703"), ("drop table goes_by_weir", "42P01")):
+        with start(pool_size=1) as w, Wire(w.target()) as one, Wire(w.target()) as two, Wire(w.target()) as owner:
+            owner.ask("drop table if exists goes_by_weir")
+            owner.ask("create table goes_by_weir (i int, j int)")
+            one.send(parse("select i, j from goes_by_weir", "s") + SYNC)
+            one.until("Z")
+            owner.ask(change)
+            one.ask("begin")
+            one.ask("select 1")
+            two.send(parse("select i, j from goes_by_weir", "s") + SYNC)
+            eventually(lambda w=w: w.metric("weir_waiting_clients", protocol="postgres") == 1, "a server is asked")
+            one.ask("commit")
+            assert [fields(p)["C"] for k, p in two.until("Z") if k == "E"] == [code], "as without Weir"
+
+
+@weir
+def a_statement_with_a_notice_is_not_prepared_by_heart(_context):
+    """The server says something of its text to whoever prepares it."""
+    text = "select 1 as " + "a" * 80
+    with start(pool_size=1) as w, Wire(w.target()) as one, Wire(w.target()) as two:
+        one.send(parse(text, "s") + SYNC)
+        assert [k for k, _ in one.until("Z")] == ["N", "1", "Z"]
+        one.ask("begin")
+        one.ask("select 1")
+        two.send(parse(text, "s") + SYNC)
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres") == 1, "a server is asked")
+        one.ask("commit")
+        assert [k for k, _ in two.until("Z")] == ["N", "1", "Z"]
+
+
+@weir
 def a_statement_that_fails_now_is_not_prepared_by_heart_again(_context):
     reset_table("goes", "i int")
     with start(pool_size=1) as w, Wire(w.target()) as one, Wire(w.target()) as two, Wire(w.target()) as three, admin() as a:

@@ -210,8 +210,9 @@ impl Slot {
         match self.kind() {
             Kind::Toggle => assignment.toggle.map(|on| if on { "1".into() } else { "0".into() }),
             Kind::Number => is_number(value).then(|| value.into()),
-            Kind::Text if self == Slot::CharsetResults && value.eq_ignore_ascii_case("null") => {
-                Some("NULL".into())
+            // Of other settings it may leave something as it was.
+            Kind::Text if value.eq_ignore_ascii_case("null") => {
+                (self == Slot::CharsetResults).then(|| "NULL".into())
             }
             Kind::Text => quoted(unquoted(value)?),
         }

@@ -268,6 +268,11 @@ impl Statement {
         self.key
     }
 
+    /// The state of the catalogue by which it was judged last; 0: none.
+    pub fn state(&self) -> u64 {
+        self.judged.load().state
+    }
+
     /// It can be prepared for its client elsewhere: not one of which only its own server has a copy.
     pub fn is_anybodys(&self) -> bool {
         self.key != [0; 16]

@@ -250,7 +250,7 @@ impl Owed {
         match self {
             Owed::Parse { statement, undo, .. } => {
                 if let Some((statement, number)) = statement {
-                    prepared.fail(&statement.key(), number);
+                    prepared.fail(&statement.key(), number, statement.state());
                 }
                 put_right(undo, failed, front);
             }

@@ -319,6 +319,10 @@ impl Back {
         use ServerTag as T;
         let tag = header.tag;
         if tag == T::NoticeResponse {
+            // Whoever prepares the same is to be told, too.
+            if let Some(head) = self.queue.head_mut() {
+                head.only_prepares = false;
+            }
             return Ok(way);
         }
         let Some(owed) = self.queue.next_mut() else {
@@ -400,7 +404,7 @@ impl Back {
                 }
                 let alone = self.queue.head().is_some_and(|entry| entry.only_prepares && !entry.controls);
                 if alone && self.boundary == Boundary::Idle && self.traces.pins().is_empty() {
-                    self.prepared.known.insert(&statement.key());
+                    self.prepared.known.insert(&statement.key(), statement.state());
                 }
             }
             Some(Owed::Parse { statement: None, undo, .. }) => {

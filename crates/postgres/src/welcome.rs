@@ -205,10 +205,11 @@ impl weir_session::Welcomes for Welcomes {
     fn answer(&self, front: &mut Front, request: &[u8], out: &mut Vec<u8>) -> bool {
         let Some(parse) = lone_parse(request) else { return front.answer_late(request, &self.facts, out) };
         let origin = Origin { plan_key: front.settings.plan_key(), ..Origin::default() };
+        let state = front.judge().state();
         let prepared = front.prepared_mut();
         if !prepared.has_room()
             || prepared.get(parse.name).is_some()
-            || !self.statements.contains(&Statement::key_of(parse.content, origin))
+            || !self.statements.contains(&Statement::key_of(parse.content, origin), state)
         {
             return false;
         }
@@ -216,8 +217,7 @@ impl weir_session::Welcomes for Welcomes {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
-        let statement =
-            Statement::by_heart(parse.content, origin, effects, front.judge().state()).under(&front.settings);
+        let statement = Statement::by_heart(parse.content, origin, effects, state).under(&front.settings);
         front.prepared_mut().insert(parse.name, statement);
         out.extend_from_slice(PARSE_COMPLETE);
         put_ready(out, Boundary::Idle);

@@ -221,6 +221,10 @@ pub(super) fn names_literal(value: &[u8]) -> Option<Box<str>> {
     match (words.next(), words.next(), words.next()) {
         (None, None, None) => Some(charset),
         (Some(collate), Some(collation), None) if collate.eq_ignore_ascii_case("collate") => {
+            if collation.eq_ignore_ascii_case("default") {
+                // The word, and no name (MariaDB).
+                return Some(format!("{charset} COLLATE DEFAULT").into());
+            }
             Some(format!("{charset} COLLATE {}", quoted(unquoted(collation)?)?).into())
         }
         _ => None,

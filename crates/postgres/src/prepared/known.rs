@@ -4,7 +4,9 @@
 //! Owns: [`KnownStatements`], one small table per pool, read and written by all workers without a lock. Must
 //! not know: which server has what ([`super::ServerPrepared`]), who asks.
 //!
-//! Invariants: bounded; every statement in it was accepted outside a transaction and in a batch of its own.
+//! Invariants: bounded; every statement in it was accepted outside a transaction, in a batch of its own and
+//! without a notice, and counts only under the state of the catalogue in which it was: what a table dropped
+//! since would make of it only a server knows.
 
 use super::Key;
 use std::sync::OnceLock;
@@ -16,16 +18,19 @@ const WAYS: usize = 8;
 /// Buckets of a pool. 16 kB, taken when the first statement is known.
 const BUCKETS: usize = 256;
 
-/// What is remembered of a key. Two may look alike once in 2^64; then a Parse is answered that the server
+/// Makes states that follow each other differ in all bits.
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// What is remembered of a key under a state of the catalogue. Two may look alike once in 2^64; then a Parse is answered that the server
 /// would refuse, and the refusal comes with its Bind.
 #[derive(Clone, Copy)]
 struct Mark(u64);
 
 impl Mark {
-    fn of(key: &Key) -> Mark {
+    fn of(key: &Key, state: u64) -> Mark {
         let mut bytes = [0; 8];
         bytes.copy_from_slice(key.split_at(8).0);
-        Mark(u64::from_be_bytes(bytes).max(1))
+        Mark((u64::from_be_bytes(bytes) ^ state.wrapping_mul(SPREAD)).max(1))
     }
 
     fn bucket(self) -> usize {
@@ -43,9 +48,12 @@ impl Mark {
 pub struct KnownStatements(OnceLock<Box<[[AtomicU64; WAYS]]>>);
 
 impl KnownStatements {
-    /// A server of the pool has taken this statement.
-    pub fn insert(&self, key: &Key) {
-        let mark = Mark::of(key);
+    /// A server of the pool has taken this statement in this state of the catalogue (0: nobody knows in which).
+    pub fn insert(&self, key: &Key, state: u64) {
+        if state == 0 {
+            return;
+        }
+        let mark = Mark::of(key, state);
         self.0.get_or_init(|| (0..BUCKETS).map(|_| Default::default()).collect());
         let bucket = self.bucket(mark);
         let place = |wanted: u64| bucket.iter().find(|slot| slot.load(Ordering::Relaxed) == wanted);
@@ -54,19 +62,19 @@ impl KnownStatements {
         }
     }
 
-    /// A server has refused it.
-    pub fn forget(&self, key: &Key) {
-        let mark = Mark::of(key);
+    /// A server has refused it, in this state.
+    pub fn forget(&self, key: &Key, state: u64) {
+        let mark = Mark::of(key, state);
         for slot in self.bucket(mark) {
             // What another worker puts there meanwhile stays.
             let _ = slot.compare_exchange(mark.0, 0, Ordering::Relaxed, Ordering::Relaxed);
         }
     }
 
-    /// A server has taken it, and none has refused it since.
-    pub fn contains(&self, key: &Key) -> bool {
-        let mark = Mark::of(key);
-        self.bucket(mark).iter().any(|slot| slot.load(Ordering::Relaxed) == mark.0)
+    /// A server has taken it in this state, and none has refused it since.
+    pub fn contains(&self, key: &Key, state: u64) -> bool {
+        let mark = Mark::of(key, state);
+        state != 0 && self.bucket(mark).iter().any(|slot| slot.load(Ordering::Relaxed) == mark.0)
     }
 
     fn bucket(&self, mark: Mark) -> &[AtomicU64] {
@@ -80,21 +88,31 @@ mod tests {
 
     fn key(n: u64) -> Key {
         let mut key = [0; 16];
-        key[..8].copy_from_slice(&n.wrapping_mul(0x9E37_79B9_7F4A_7C15).to_be_bytes());
+        key[..8].copy_from_slice(&n.wrapping_mul(0xD6E8_FEB8_6659_FD93).to_be_bytes());
         key
     }
 
     #[test]
     fn known_until_a_server_refuses_it() {
         let known = KnownStatements::default();
-        assert!(!known.contains(&key(1)));
-        known.forget(&key(1));
-        known.insert(&key(1));
-        assert!(known.contains(&key(1)) && !known.contains(&key(2)));
-        known.forget(&key(1));
-        assert!(!known.contains(&key(1)));
-        known.insert(&key(1));
-        assert!(known.contains(&key(1)));
+        assert!(!known.contains(&key(1), 1));
+        known.forget(&key(1), 1);
+        known.insert(&key(1), 1);
+        assert!(known.contains(&key(1), 1) && !known.contains(&key(2), 1));
+        known.forget(&key(1), 1);
+        assert!(!known.contains(&key(1), 1));
+        known.insert(&key(1), 1);
+        assert!(known.contains(&key(1), 1));
+    }
+
+    #[test]
+    fn known_in_the_state_in_which_it_was_taken() {
+        let known = KnownStatements::default();
+        known.insert(&key(1), 0);
+        assert!(!known.contains(&key(1), 0));
+        known.insert(&key(1), 7);
+        assert!(known.contains(&key(1), 7));
+        assert!(!known.contains(&key(1), 8) && !known.contains(&key(1), 0));
     }
 
     #[test]
@@ -102,10 +120,10 @@ mod tests {
         let known = KnownStatements::default();
         let many = (BUCKETS * WAYS * 4) as u64;
         for n in 1..=many {
-            known.insert(&key(n));
-            assert!(known.contains(&key(n)));
+            known.insert(&key(n), 1);
+            assert!(known.contains(&key(n), 1));
         }
-        let kept = (1..=many).filter(|&n| known.contains(&key(n))).count();
+        let kept = (1..=many).filter(|&n| known.contains(&key(n), 1)).count();
         assert!(kept > BUCKETS * WAYS / 2 && kept <= BUCKETS * WAYS);
     }
 }

@@ -272,14 +272,14 @@ impl ServerPrepared {
     }
 
     /// This Parse failed or was skipped, or its result is of no use.
-    pub fn fail(&mut self, key: &Key, number: u64) {
+    pub fn fail(&mut self, key: &Key, number: u64, state: u64) {
         if let Some(slot) = self.slot(key) {
             slot.versions.retain(|version| version.number != number);
             if slot.versions.is_empty() {
                 self.take(key);
             }
         }
-        self.known.forget(key);
+        self.known.forget(key, state);
     }
 
     /// What is there now may be dropped by something on its way, or may be stale.

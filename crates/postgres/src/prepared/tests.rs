@@ -67,7 +67,7 @@ fn there_only_after_parse_complete() {
     assert_eq!(server.find(&s, 1), Some(again));
     server.begin_batch();
     assert_eq!(server.find(&s, 1), None, "an error may skip what Weir added");
-    server.fail(&s.key(), number);
+    server.fail(&s.key(), number, s.state());
     assert_eq!(server.find(&s, 1), None);
 }
 

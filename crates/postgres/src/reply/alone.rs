@@ -416,7 +416,7 @@ impl Back {
                     | Owed::Describe { statement: Some(statement), .. },
                 ) = self.queue.next()
                 {
-                    self.prepared.known.forget(&statement.key());
+                    self.prepared.known.forget(&statement.key(), statement.state());
                 }
             }
             // Something dropped it unseen.

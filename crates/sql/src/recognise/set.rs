@@ -69,6 +69,10 @@ impl Recogniser {
     /// The verb was SET or RESET.
     pub(super) fn begin_set(&mut self) {
         self.details().set = Some(SetTarget { complete: true, ..SetTarget::default() });
+        if self.now.is_wrapped {
+            // SET STATEMENT x = 1 FOR SET x = 2: the former value of x comes back behind it.
+            self.not_set();
+        }
     }
 
     /// The token is on the left side of SET.
