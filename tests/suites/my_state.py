@@ -1,6 +1,7 @@
 """What a session leaves behind on MySQL and MariaDB, and what has gone stale: the same scripts of several clients that live at once, direct and
 through Weir with one server (and more, where that matters), must see the same."""
 
+import contextlib
 import functools
 import os
 import struct
@@ -737,6 +738,35 @@ def a_query_id_is_the_server_s(_context):
         room.play("a select 1")
 
     same(script, KILLS, pool_sizes=(2,))
+
+
+@weir
+def a_statement_that_is_prepared_again_behind_a_lock_is_killed(_context):
+    """What its client waits for is the lock, also where it is Weir's own COM_STMT_PREPARE that does."""
+    admin("drop table if exists app.locked", "create table app.locked (a int)")
+    with start(2) as w, contextlib.ExitStack() as stack:
+        first, second, wire, killer = (stack.enter_context(Wire(w.target())) for _ in range(4))
+        reads, alters, looks = (stack.enter_context(Wire(server().direct())) for _ in range(3))
+        first.ask("begin")
+        first.ask("select 1")
+        statement = wire.prepare("select a from app.locked")
+        second.ask("begin")
+        second.ask("select 1")
+        # The free server has not prepared it.
+        first.ask("commit")
+        reads.ask("begin")
+        reads.ask("select * from app.locked")
+        alters.command(QUERY, "alter table app.locked add column b int")
+        waits = "select count(*) from information_schema.processlist where state like '%metadata lock%'"
+        eventually(lambda: looks.ask(waits) == [["1"]], "the change waits")
+        wire.command(STMT_EXECUTE, execute_payload(statement))
+        eventually(lambda: looks.ask(waits) == [["2"]], "and the statement behind it")
+        killer.ask(f"kill query {wire.thread_id}")
+        assert [MyError(payload).code for what, payload in wire.reply(STMT_EXECUTE) if what == "err"] == [1317]
+        reads.ask("commit")
+        alters.reply()
+        second.ask("commit")
+        assert killer.ask("select 7") == [["7"]]
 
 
 @weir
