@@ -290,6 +290,8 @@ def failing_step(script, difference):
 
 NOT_LOOKED_INTO = "not looked into, for want of time"
 # How long a worker may look into what it has found when its time is over.
+# A long run says how far it is.
+PROGRESS_S = 120
 LOOK_S = 40
 # How long workers that were told to end may take.
 GOODBYE_S = 20
@@ -304,9 +306,13 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
     worker = None
     counts = collections.Counter()
     later = Later(kind, args, out, one_at_a_time)
+    told = time.monotonic()
     try:
         worker = Worker(kind, number, args)
         for seed in seeds:
+            if time.monotonic() > told + PROGRESS_S:
+                told = time.monotonic()
+                out.put(("at", number, seed))
             # Nobody else ends it where the tester itself was killed.
             if time.monotonic() > until or os.getppid() != tester:
                 break
@@ -470,6 +476,9 @@ def random_sessions(kind, args, report):
                     break
             elif what == "alike":
                 report.alike[rest[1]] += 1
+            elif what == "at":
+                if rest[0] == args.number:
+                    print(f"   {kind}: about {rest[1] - base} sessions after {time.monotonic() - began:.0f} s", flush=True)
             elif what == "played":
                 played = max(played, rest[0])
             elif what == "undetermined":
