@@ -18,7 +18,8 @@ use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Vola
 use weir_wire::{Boundary, INTERNAL, Reader};
 
 /// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions
-/// that made them. Whatever changes what code runs changes a row of these. 16384 is the first number that is
+/// that made them; of tables and views their names, for what is renamed keeps its code. Whatever changes what
+/// code runs changes a row of these. 16384 is the first number that is
 /// not the database's own (`FirstNormalObjectId`, access/transam.h).
 macro_rules! fingerprint {
     () => {
@@ -34,6 +35,10 @@ macro_rules! fingerprint {
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_cast WHERE oid >= 16384), \
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_event_trigger), \
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_foreign_table), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_sequence), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_type WHERE oid >= 16384 AND typtype = 'd'), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(pg_catalog.hashtext(relname::pg_catalog.text)::pg_catalog.int8)) FROM pg_catalog.pg_class \
+                WHERE oid >= 16384 AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relpersistence <> 't'), \
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_extension))"
     };
 }
@@ -90,8 +95,10 @@ macro_rules! the_rest {
             FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; COMMIT; \
          SELECT 'p', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) \
             FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class c ON c.oid = p.polrelid; \
-         SELECT 'w', c.relname, pg_catalog.pg_get_expr(d.adbin, d.adrelid) FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_class c ON c.oid = d.adrelid \
-            WHERE pg_catalog.pg_get_expr(d.adbin, d.adrelid) NOT LIKE 'nextval(%::regclass)'; \
+         SELECT CASE WHEN w.said LIKE 'nextval(%::regclass)' THEN 'q' ELSE 'w' END, w.relname, w.said FROM (SELECT c.relname, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS said \
+            FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_class c ON c.oid = d.adrelid) w; \
+         SELECT DISTINCT 'q', c.relname FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid WHERE a.attidentity <> ''; \
+         SELECT 'b', y.typname FROM pg_catalog.pg_type y WHERE y.oid >= 16384 AND y.typtype = 'd' AND y.typdefault LIKE '%(%'; \
          SELECT 'w', c.relname, pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
             WHERE k.oid >= 16384 AND k.contype = 'c'; \
          SELECT 'w', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) \
@@ -334,6 +341,8 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         }
         b"p" => builder.text_of(name, On::Read, Language::Expression, text),
         b"w" => builder.text_of(name, On::Write, Language::Expression, text),
+        b"q" => builder.draws(name),
+        b"b" => builder.ambient_draws(),
         b"r" => builder.reaches(name, text),
         b"i" => {
             builder.reaches(name, text);

@@ -307,7 +307,10 @@ impl Back {
             self.note_told(touched);
         }
         self.temporary_path |= effects.temporary_path;
-        if effects.draws != Draws::No {
+        let ties = self.queue.tail().is_some_and(|tail| tail.ties);
+        let draws =
+            effects.draws.of_a_client(!ties && front.outstanding <= 1 && front.traces.pins().is_empty());
+        if draws != Draws::No {
             // It may draw, and may not.
             self.mixes_drawn |= self.drawn_by != 0 && self.drawn_by != front.unique();
             self.drawn_by = front.unique();
@@ -315,7 +318,8 @@ impl Back {
         }
         if let Some(tail) = self.queue.tail_mut() {
             tail.controls |= effects.controls;
-            tail.draws = tail.draws.max(effects.draws);
+            tail.draws = tail.draws.max(draws);
+            tail.ties |= !effects.pins.is_empty();
             tail.asks |= effects.asks_sequence;
         }
     }

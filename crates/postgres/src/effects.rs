@@ -16,10 +16,24 @@ use weir_wire::{Pin, Pins};
 pub enum Draws {
     #[default]
     No,
+    /// Only where it writes to a temporary table: those that the catalogue knows draw nothing.
+    Temporary,
     /// It may: an INSERT does where a column has such a default.
     May,
     /// It says so: `nextval()`, `setval()`.
     Outright,
+}
+
+impl Draws {
+    /// Of a client that has no temporary tables, as far as is known, or may have some.
+    #[inline]
+    pub fn of_a_client(self, has_no_temporary: bool) -> Draws {
+        match self {
+            Draws::Temporary if has_no_temporary => Draws::No,
+            Draws::Temporary => Draws::May,
+            draws => draws,
+        }
+    }
 }
 
 /// What a text does to its session if it succeeds.
@@ -245,11 +259,13 @@ impl Effects {
             refused: None,
         };
         thread_local! {
-            static PLAIN: [Arc<Effects>; 14] = {
+            static PLAIN: [Arc<Effects>; 16] = {
                 let planned = || Effects { is_planned: true, ..Effects::default() };
                 [
                     Arc::new(Effects { shareable: true, alike: true, ..planned() }),
                     Arc::new(Effects { shareable: true, ..planned() }),
+                    Arc::new(Effects { draws: Draws::Temporary, ..planned() }),
+                    Arc::new(Effects { draws: Draws::Temporary, may_set: true, ..planned() }),
                     Arc::new(Effects { draws: Draws::May, ..planned() }),
                     Arc::new(Effects { controls: true, ..Effects::default() }),
                     Arc::new(planned()),
@@ -523,7 +539,7 @@ fn asks_sequence(class: &Class) -> bool {
 }
 
 /// No is said of a known statement, alone, that writes nothing and calls nothing but what is known to be
-/// harmless.
+/// harmless; `Temporary` of one that writes to what the catalogue knows.
 fn draws(class: &Class) -> Draws {
     if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
         return Draws::Outright;
@@ -533,10 +549,12 @@ fn draws(class: &Class) -> Draws {
         && asks_sequence(class)
         && !class.uses.intersects(does | Uses::CODE_WRITES)
         && class.pins.is_empty();
-    if class.statements <= 1 && (class.only_reads() || is_quiet(class.verb) || only_asks) {
-        Draws::No
-    } else {
-        Draws::May
+    let is_known = class.proven && class.pins.is_empty() && !class.uses.intersects(does | Uses::CODE_WRITES);
+    match class.verb {
+        _ if class.statements > 1 => Draws::May,
+        verb if class.only_reads() || is_quiet(verb) || only_asks => Draws::No,
+        Verb::Insert | Verb::Update | Verb::Delete | Verb::Merge if is_known => Draws::Temporary,
+        _ => Draws::May,
     }
 }
 

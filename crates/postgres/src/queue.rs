@@ -79,6 +79,8 @@ pub(crate) struct Entry {
     /// It has transaction control.
     pub controls: bool,
     pub draws: Draws,
+    /// Something in it may tie its client to the server.
+    pub ties: bool,
     /// It asks what was drawn.
     pub asks: bool,
     /// What it asks, its client may have drawn on another server.
@@ -100,6 +102,7 @@ impl Entry {
         self.raw |= before.raw;
         self.controls |= before.controls;
         self.draws = self.draws.max(before.draws);
+        self.ties |= before.ties;
         self.asks |= before.asks;
         self.asks_elsewhere |= before.asks_elsewhere;
         self.ddl |= before.ddl;
@@ -472,6 +475,7 @@ impl Queue {
             raw: false,
             controls: false,
             draws: Draws::No,
+            ties: false,
             asks: false,
             asks_elsewhere: false,
             only_prepares: false,

@@ -165,7 +165,7 @@ bit_set! {
         SUBQUERY,
         /// PostgreSQL: code that it runs asks `currval()` or `lastval()`.
         CODE_ASKS_SEQUENCE,
-        /// PostgreSQL: code that it runs writes, or draws from a sequence.
+        /// PostgreSQL: code that it runs writes, or draws from a sequence; or a column's default may draw.
         CODE_WRITES,
     }
 }

@@ -7,6 +7,7 @@ use super::Execute;
 use super::Key;
 use super::LAST_PREPARED;
 use super::Text;
+use super::server::own_key;
 use crate::binding::{self, Binding, Wants};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
@@ -81,8 +82,12 @@ impl ClientStatement {
     }
 
     pub(crate) fn key(&self, client: u64, id: u32, private: bool) -> Key {
-        let private = (private || self.cursor || self.sent_ahead).then_some((client, id));
-        Key { private, ..Key::fresh(self.text.clone()) }
+        let fresh = Key::fresh(self.text.clone());
+        match (private || self.cursor || self.sent_ahead).then_some((client, id)) {
+            // What was executed last was executed there.
+            Some(executor) if self.mixed && !self.sent_ahead => own_key(&fresh, executor),
+            private => Key { private, ..fresh },
+        }
     }
 }
 

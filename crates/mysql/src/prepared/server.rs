@@ -299,7 +299,7 @@ impl ServerStatements {
 }
 
 /// The key of a copy that has seen parameters of several types.
-fn own_key(fresh: &Key, executor: (u64, u32)) -> Key {
+pub(super) fn own_key(fresh: &Key, executor: (u64, u32)) -> Key {
     Key { private: Some(executor), binding: Some(Binding::default()), ..fresh.clone() }
 }
 

@@ -7,6 +7,7 @@ use crate::front::Front;
 use crate::testing::{back, c, front, front_with, receive, s, send, tags, try_receive, try_send};
 use weir_session::Back as _;
 use weir_session::Front as _;
+use weir_sql::catalogue::{Builder, Knowledge};
 use weir_wire::{FaultKind, Found, INTERNAL, Needs, Pin};
 
 fn cat(parts: &[Vec<u8>]) -> Vec<u8> {
@@ -272,6 +273,12 @@ fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
     let text =
         |text: &str| crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
     let (mut f, mut g, mut b) = (front(1), front(2), back());
+    let mut catalogue = Builder::new(weir_sql::Dialect::POSTGRES);
+    catalogue.draws(b"t");
+    let knowledge = Knowledge::settled(catalogue.finish());
+    for front in [&mut f, &mut g] {
+        front.know(&knowledge);
+    }
     let run = |front: &mut Front, back: &mut Back, sql: &str, discards: bool| {
         let request = c::q(sql);
         let mut out = Vec::new();
@@ -305,6 +312,56 @@ fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
     assert!(f.pins().contains(Pin::LastResult));
     // In one text.
     run(&mut g, &mut b, "insert into t values (1); select lastval()", true);
+}
+
+/// The catalogue knows which tables draw; of a temporary one it knows nothing.
+#[test]
+fn who_writes_where_nothing_is_drawn_makes_nobody_forget() {
+    let (mut f, mut g, mut b) = (front(1), front(2), back());
+    let mut catalogue = Builder::new(weir_sql::Dialect::POSTGRES);
+    catalogue.draws(b"draws");
+    let knowledge = Knowledge::settled(catalogue.finish());
+    for front in [&mut f, &mut g] {
+        front.know(&knowledge);
+    }
+    let proof = || knowledge.proof();
+    let draws = |sql: &str| {
+        crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, sql.as_bytes(), proof()).0.draws
+    };
+    for (sql, expected) in [
+        ("insert into plain values (1)", Draws::Temporary),
+        ("update plain set a = 1", Draws::Temporary),
+        ("delete from plain", Draws::Temporary),
+        ("insert into draws values (1)", Draws::May),
+        ("insert into plain select nextval('s')", Draws::Outright),
+        ("insert into plain values (1); select 1", Draws::May),
+        ("with x as (insert into plain values (1) returning 1) select 1 from x", Draws::May),
+        ("insert into plain values (unheard_of())", Draws::May),
+        ("copy plain from stdin", Draws::May),
+    ] {
+        assert_eq!(draws(sql), expected, "{sql}");
+    }
+    let said = |front: &mut Front, back: &mut Back, sql: &str, status: &[u8]| {
+        let (request, mut out) = (c::q(sql), Vec::new());
+        assert!(matches!(front.find(&request, &mut out), Ok(Found::Request { .. })));
+        back.dispatch(front, u64::from(front.id()), &request, true, &mut out).unwrap();
+        let discarded = tags(&out) == "QQ";
+        let forgotten =
+            if discarded { cat(&[s::complete("DISCARD SEQUENCES"), s::idle()]) } else { Vec::new() };
+        receive(back, Some(front), &cat(&[forgotten, s::complete("DONE"), status.to_vec()]));
+        discarded
+    };
+    // In a transaction a client may ask what it has drawn.
+    for front in [&mut f, &mut g] {
+        assert!(!said(front, &mut b, "begin", &s::in_transaction()));
+        assert!(!said(front, &mut b, "insert into plain values (1)", &s::in_transaction()));
+        assert!(!said(front, &mut b, "commit", &s::idle()));
+    }
+    for (front, forgets) in [(&mut f, false), (&mut g, true)] {
+        assert!(!said(front, &mut b, "begin", &s::in_transaction()));
+        assert_eq!(said(front, &mut b, "insert into draws values (1)", &s::in_transaction()), forgets);
+        assert!(!said(front, &mut b, "commit", &s::idle()));
+    }
 }
 
 #[test]

@@ -408,7 +408,8 @@ impl Front {
         self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
         self.asks_sequence |= batch.asks_sequence || (names_matter && !self.traces.holds_names());
-        self.draws = self.draws.max(batch.draws);
+        let has_no_temporary = !batch.may_pin && self.outstanding == 0 && self.traces.pins().is_empty();
+        self.draws = self.draws.max(batch.draws.of_a_client(has_no_temporary));
         self.controls |= batch.controls;
         if batch.characteristics {
             self.rare.get_or_insert_default().characteristics = true;

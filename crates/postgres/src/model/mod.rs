@@ -205,9 +205,14 @@ fn readies(bytes: &[u8]) -> usize {
 /// Parameters may be told at another moment (a reset goes back to what was named at login); and of two errors
 /// in a failed transaction the other may come first. All else counts.
 fn comparable(bytes: &[u8]) -> Vec<String> {
-    let text = |message: &&[u8]| match field(&message[5..], b'C') {
-        Some(b"25P02" | b"42P05") if message[0] == b'E' => "25P02 or 42P05".to_owned(),
-        _ => String::from_utf8_lossy(message).into_owned(),
+    let mut failed = false;
+    let text = |message: &&[u8]| match (message[0], field(&message[5..], b'C')) {
+        (b'E', Some(b"25P02" | b"42P05")) => "25P02 or 42P05".to_owned(),
+        (b'E', Some(b"26000")) if failed => "25P02 or 42P05".to_owned(),
+        (kind, _) => {
+            failed = if kind == b'Z' { message[5] == b'E' } else { failed };
+            String::from_utf8_lossy(message).into_owned()
+        }
     };
     messages(bytes).iter().filter(|m| m[0] != b'S').map(text).collect()
 }

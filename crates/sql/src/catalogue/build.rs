@@ -265,6 +265,18 @@ impl Builder {
         self.add(Place::Name, NameKey::of(relation), On::Read, false, facts);
     }
 
+    /// PostgreSQL: who writes to this relation may draw from a sequence, by a column's default.
+    pub fn draws(&mut self, relation: &[u8]) {
+        self.count(relation.len());
+        let facts = Facts::own(drawing());
+        self.add(Place::Name, NameKey::of(relation), On::Write, false, facts);
+    }
+
+    /// The same of any relation: by a type's default.
+    pub fn ambient_draws(&mut self) {
+        self.add(Place::Ambient, NameKey::UNREADABLE, On::Read, false, Facts::own(drawing()));
+    }
+
     /// A function that may run without being named: an operator's, a cast's.
     pub fn ambient(&mut self, function: &[u8]) {
         self.count(function.len());
@@ -402,6 +414,11 @@ fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) -> Anything {
             return anything;
         }
     }
+}
+
+/// What a column's default does that draws from a sequence.
+fn drawing() -> Doings {
+    Doings { uses: Uses::CODE_WRITES, ..Doings::default() }
 }
 
 /// What a compiled function does, which nobody can read.
