@@ -21,8 +21,8 @@ const BUCKETS: usize = 256;
 /// Makes states that follow each other differ in all bits.
 const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// What is remembered of a key under a state of the catalogue. Two may look alike once in 2^64; then a Parse is answered that the server
-/// would refuse, and the refusal comes with its Bind.
+/// What is remembered of a key under a state of the catalogue. Two may look alike once in 2^64; then a Parse
+/// is answered that the server would refuse, and the refusal comes with its Bind.
 #[derive(Clone, Copy)]
 struct Mark(u64);
 
@@ -48,7 +48,8 @@ impl Mark {
 pub struct KnownStatements(OnceLock<Box<[[AtomicU64; WAYS]]>>);
 
 impl KnownStatements {
-    /// A server of the pool has taken this statement in this state of the catalogue (0: nobody knows in which).
+    /// A server of the pool has taken this statement in this state of the catalogue (0: nobody knows in
+    /// which).
     pub fn insert(&self, key: &Key, state: u64) {
         if state == 0 {
             return;
