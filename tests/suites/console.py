@@ -290,6 +290,30 @@ def errors_and_tags_are_pgbouncers(_context):
 
 
 @weir(only="postgres")
+def what_a_killed_client_runs_commits_nothing(_context):
+    """The COMMIT stands in the same request."""
+    with both_consoles() as (_, ours), Wire(ours("boss", "pgbouncer")) as wire:
+        for statement in ("kill_client", "kill app"):
+            with Wire(ours("app_scram", "app")) as victim:
+                victim.ask("drop table if exists killed")
+                victim.ask("create table killed (i int)")
+                victim.ask("begin")
+                victim.ask("insert into killed values (1)")
+                victim.send(query("select pg_sleep(2); commit"))
+                port = str(victim.sock.getsockname()[1])
+                client = next(r for r in table(wire, "SHOW CLIENTS") if r["port"] == port)
+                wire.ask(statement + (" " + client["id"] if statement == "kill_client" else ""))
+                victim.closed_by_peer()
+            if statement == "kill app":
+                wire.ask("resume app")
+            with Wire(ours("app_scram", "app")) as looks:
+                # It waits for whoever still holds rows of it.
+                looks.ask("alter table killed add column j int")
+                assert looks.ask("select count(*) from killed") == [["0"]], statement
+                looks.ask("drop table killed")
+
+
+@weir(only="postgres")
 def the_extended_protocol_is_refused_as_pgbouncer_does(_context):
     with both_consoles() as (theirs, ours):
         said = []

@@ -625,6 +625,28 @@ def timeouts(_context):
 
 
 @weir
+def what_runs_when_the_transaction_took_too_long_commits_nothing(_context):
+    """The COMMIT stands in the same request as what takes too long; the client is told that its transaction is over."""
+    with start(pool_size=2, settings=["pool.transaction_timeout=0.5", "pool.cancel_wait_timeout=100"]) as w, admin() as a:
+        for name in ("too_long", "held"):
+            a.ask(f"drop table if exists app.{name}")
+            a.ask(f"create table app.{name} (i int)")
+        a.ask("insert into app.held values (1)")
+        a.ask("begin")
+        a.ask("select i from app.held for update")
+        wire = Wire(w.target(), capabilities=BASIC | MULTI_STATEMENTS)
+        wire.ask("begin")
+        wire.ask("insert into app.too_long values (1)")
+        # A sleep that is killed has only slept less.
+        wire.command(QUERY, "update app.held set i = 2; commit")
+        wire.closed_by_peer()
+        eventually(lambda: server_connections(a, "and info like 'update app.held%'") == 0, "it does not run on")
+        a.ask("commit")
+        eventually(lambda: server_connections(a, "and command <> 'Sleep'") == 0, "nor what stands behind it")
+        assert a.ask("select count(*) from app.too_long") == [["0"]]
+
+
+@weir
 def login_timeout(_context):
     with start(settings=["limits.client_login_timeout=0.3"]) as w:
         silent, half = Wire(w.target(), login=False), Wire(w.target(), login=False)

@@ -107,6 +107,25 @@ def a_smaller_pool_shrinks_when_it_can(_context):
 
 
 @weir
+def clients_of_a_removed_user_are_served_as_before(_context):
+    """Only new ones are refused."""
+    with Reloading(text()) as r, Wire(r.w.target(user="app_md5", password=PASSWORD)) as stays:
+        stays.ask("select 1")
+        r.reload(text(users=("app_scram",), pool="query_wait_timeout = 5"))
+        assert stays.ask("select 'served'") == [["served"]]
+        # A server that is opened now logs in as before.
+        with admin() as a:
+            a.ask("select pg_terminate_backend(pid) from pg_stat_activity where usename = 'app_md5'")
+        eventually(lambda: r.w.metric("weir_server_connections") == 0, "its server is gone")
+        assert stays.ask("select 'again'") == [["again"]]
+        try:
+            Wire(r.w.target(user="app_md5", password=PASSWORD))
+            raise AssertionError("a removed user is let in")
+        except LoginRefused:
+            pass
+
+
+@weir
 def timeouts_and_modes_change_for_clients_that_are_there(_context):
     with Reloading(text()) as r, Wire(r.w.target()) as idle, Wire(r.w.target()) as other:
         idle.ask("begin")

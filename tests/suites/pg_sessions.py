@@ -880,6 +880,21 @@ def timeouts(_context):
 
 
 @weir
+def what_runs_when_the_transaction_took_too_long_commits_nothing(_context):
+    """The COMMIT stands in the same request as what takes too long; the client is told that its transaction is over."""
+    reset_table("too_long", "i int")
+    with start(pool_size=2, settings=["pool.transaction_timeout=0.5"]) as w, admin() as a:
+        a.ask("grant all on too_long to public")
+        with Wire(w.target()) as wire:
+            wire.ask("begin")
+            wire.ask("insert into too_long values (1)")
+            wire.send(query("select pg_sleep(3); commit"))
+            assert [fields(p).get("C") for k, p in wire.closed_by_peer() if k == "E"] == ["25P04"]
+        eventually(lambda: server_connections(a, "and state <> 'idle'") == 0, "it does not run on")
+        assert a.ask("select count(*) from too_long") == [["0"]]
+
+
+@weir
 def idle_servers_are_closed(_context):
     with start(pool_size=3, settings=["pool.server_idle_timeout=0.3"]) as w, admin() as a:
         assert not in_threads(6, lambda i: hundred_queries(w, i))

@@ -163,7 +163,7 @@ pub fn words_of(kind: FaultKind) -> Words {
         FaultKind::TransactionTimeout => words(
             "25P04",
             "the transaction took too long (transaction_timeout)",
-            "The transaction was rolled back. Make it shorter or raise transaction_timeout.",
+            "The transaction was rolled back, unless it was just being committed. Make it shorter or raise transaction_timeout.",
         ),
         FaultKind::QueryTimeout => words(
             "57014",

@@ -121,6 +121,13 @@ impl Front {
         }
     }
 
+    /// Who gives a statement a name beyond ASCII stays on the server that has it (`parse_raw`).
+    pub(crate) fn note_raw_name(&mut self) {
+        if self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
+            self.rare.get_or_insert_default().reads.add_any();
+        }
+    }
+
     /// It ties its client to a server, which has been told of placeholders by others.
     pub(crate) fn settles(&self, effects: &Effects) -> bool {
         // Who has names on a server stays there, too.

@@ -222,7 +222,11 @@ impl Routes for ConfigRoutes {
 
     fn renew(&self, protocol: Protocol, spec: &PoolSpec) -> PoolSpec {
         match self.resolve(protocol, &spec.login, spec.learnt.clone(), spec.variant) {
-            Ok((new, _)) if new.database == spec.database && new.user == spec.user => new,
+            Ok((new, _)) if new.database == spec.database && new.user == spec.user => {
+                // Clients of a user that is not there any more are served as before.
+                let secret = new.secret.clone().or_else(|| spec.secret.clone());
+                PoolSpec { secret, ..new }
+            }
             Ok(_) | Err(_) => PoolSpec { epoch: self.epoch, min_size: 0, ..spec.clone() },
         }
     }

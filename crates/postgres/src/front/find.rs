@@ -187,6 +187,9 @@ impl Front {
                 let is_first = !self.scan.batch.parses;
                 self.scan.batch.texts.note_alike(effects.alike && is_first);
                 self.note_wishes_of_parse(effects, parse.name.is_empty());
+                if !parse.name.is_ascii() {
+                    self.note_raw_name();
+                }
                 self.scan.batch.note_sequences(effects);
                 self.scan.batch.parses = true;
                 self.scan.batch.resets |= effects.resets_settings();

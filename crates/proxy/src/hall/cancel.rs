@@ -207,6 +207,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         } else {
             // The asker may be the target.
             self.answer_kill(cx, kill.asker, KillOutcome::Killed);
+            self.stop_what_runs(cx, key);
             self.end_client(cx, key, FaultKind::Killed.into());
         }
     }
@@ -232,16 +233,24 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.answer_kill(cx, asker, KillOutcome::Killed);
     }
 
+    /// A client will be ended: what it runs would hold a server for nobody, and might commit what its client
+    /// is told is over.
+    pub(super) fn stop_what_runs(&mut self, cx: &mut Cx<'_, N>, key: Key) {
+        self.seclude_with(cx, key);
+        let lease = self.clients.get(key).and_then(|client| client.lease());
+        if let Some(server) = lease.filter(|&server| self.is_cancellable(server)) {
+            self.cancel_server(cx, server, None);
+        }
+    }
+
     /// Cancels what a server does for a client, once it is at that and at nothing of Weir's.
     pub(super) fn cancel_when_due(&mut self, cx: &mut Cx<'_, N>, at: Key, client: Key, asker: Asker) {
         let now_ms = cx.now_ms();
-        let is_due = self.servers.get_mut(at).is_some_and(|held| held.is_cancel_due(client, now_ms));
-        if is_due {
-            self.cancel_server(cx, at, asker);
-        } else {
-            self.arm_server(cx, at);
-            self.answer_kill(cx, asker, KillOutcome::Killed);
+        if self.servers.get_mut(at).is_some_and(|held| held.is_cancel_due(client, now_ms)) {
+            return self.cancel_server(cx, at, asker);
         }
+        self.arm_server(cx, at);
+        self.answer_kill(cx, asker, KillOutcome::Killed);
     }
 
     /// The request at the start of a client's input will not run. Where the rest of it is still to come and

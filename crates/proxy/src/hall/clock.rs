@@ -80,17 +80,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     phase.refused.as_ref().map_or_else(|| kind.into(), |(_, fault)| Fault::clone(fault));
                 self.refuse(cx, key, fault);
             }
-            (Phase::Session(_), FaultKind::QueryTimeout) => {
-                // What it runs is stopped too; leaving it running would hold a server for nobody.
-                self.seclude_with(cx, key);
-                let server = self.clients.get(key).and_then(|client| client.lease());
-                if let Some(server) = server.filter(|&server| self.is_cancellable(server)) {
-                    self.cancel_server(cx, server, None);
-                }
+            (Phase::Session(_), FaultKind::ClientGone) => self.give_up(cx, key),
+            (Phase::Session(_), _) => {
+                self.stop_what_runs(cx, key);
                 self.end_client(cx, key, kind.into());
             }
-            (Phase::Session(_), FaultKind::ClientGone) => self.give_up(cx, key),
-            (Phase::Session(_), _) => self.end_client(cx, key, kind.into()),
         }
     }
 

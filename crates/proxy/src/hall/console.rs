@@ -289,6 +289,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if cx.settings.logged.pooler_errors {
             super::who::log_client!(info, self, cx, key, "client closed: {words}");
         }
+        self.stop_what_runs(cx, key);
         if !self.is_mid_message(key) {
             let mut out = std::mem::take(&mut self.staging);
             match self.clients.get_mut(key).map(|client| &mut client.phase) {
