@@ -69,10 +69,6 @@ impl Recogniser {
     /// The verb was SET or RESET.
     pub(super) fn begin_set(&mut self) {
         self.details().set = Some(SetTarget { complete: true, ..SetTarget::default() });
-        if self.now.is_wrapped {
-            // SET STATEMENT x = 1 FOR SET x = 2: the former value of x comes back behind it.
-            self.not_set();
-        }
     }
 
     /// The token is on the left side of SET.
@@ -124,6 +120,13 @@ impl Recogniser {
             }
             Phase::Tail => {}
             _ => self.not_set(),
+        }
+        if self.now.is_wrapped {
+            // SET STATEMENT x = 1 FOR SET x = 2: the former value of x comes back behind it. A role stays.
+            self.set().assignments.retain(|assignment| assignment.name == "role");
+            self.incomplete();
+            self.pin(Pin::Unrecognised);
+            self.uses(Uses::ROLE);
         }
         self.set_touches();
         let session = |assignment: &Assignment| assignment.scope == Scope::Session;

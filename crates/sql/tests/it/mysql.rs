@@ -640,10 +640,13 @@ fn mariadb() {
             ("SET STATEMENT max_statement_time=1 FOR SELECT 1", "select"),
             (
                 "SET STATEMENT max_statement_time=1, sql_mode='' FOR SET autocommit=0",
-                "set +setting {autocommit=0(off)}",
+                "set +unrecognised role {...}",
             ),
             ("SET STATEMENT max_statement_time=(SELECT 1 FOR UPDATE) FOR BEGIN", "begin <begin> transaction"),
-            ("SET STATEMENT max_statement_time=1 FOR SET ROLE x", "set +setting role {role=x}"),
+            (
+                "SET STATEMENT max_statement_time=1 FOR SET ROLE x",
+                "set +setting +unrecognised role {role=x, ...}",
+            ),
             ("SET STATEMENT max_statement_time=1 FOR", "unrecognised +unrecognised"),
             ("SET STATEMENT a = 1", "set +unrecognised role {...}"),
             ("BEGIN NOT ATOMIC SELECT 1; END", "unrecognised x2 +unrecognised transaction block"),
