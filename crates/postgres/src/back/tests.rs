@@ -268,17 +268,23 @@ fn trap_7_function_calls() {
     assert!(f.pins().contains(Pin::Unrecognised) && !b.is_reusable(), "whatever it is");
 }
 
+/// These clients' database has one table that draws from a sequence.
+fn knowing_that_draws(table: &[u8], fronts: [&mut Front; 2]) -> Arc<Knowledge> {
+    let mut catalogue = Builder::new(weir_sql::Dialect::POSTGRES);
+    catalogue.draws(table);
+    let knowledge = Knowledge::settled(catalogue.finish());
+    for front in fronts {
+        front.know(&knowledge);
+    }
+    knowledge
+}
+
 #[test]
 fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
     let text =
         |text: &str| crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
     let (mut f, mut g, mut b) = (front(1), front(2), back());
-    let mut catalogue = Builder::new(weir_sql::Dialect::POSTGRES);
-    catalogue.draws(b"t");
-    let knowledge = Knowledge::settled(catalogue.finish());
-    for front in [&mut f, &mut g] {
-        front.know(&knowledge);
-    }
+    knowing_that_draws(b"t", [&mut f, &mut g]);
     let run = |front: &mut Front, back: &mut Back, sql: &str, discards: bool| {
         let request = c::q(sql);
         let mut out = Vec::new();
@@ -318,12 +324,7 @@ fn what_another_client_has_drawn_from_a_sequence_is_not_there_to_be_asked() {
 #[test]
 fn who_writes_where_nothing_is_drawn_makes_nobody_forget() {
     let (mut f, mut g, mut b) = (front(1), front(2), back());
-    let mut catalogue = Builder::new(weir_sql::Dialect::POSTGRES);
-    catalogue.draws(b"draws");
-    let knowledge = Knowledge::settled(catalogue.finish());
-    for front in [&mut f, &mut g] {
-        front.know(&knowledge);
-    }
+    let knowledge = knowing_that_draws(b"draws", [&mut f, &mut g]);
     let proof = || knowledge.proof();
     let draws = |sql: &str| {
         crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, sql.as_bytes(), proof()).0.draws
