@@ -327,6 +327,12 @@ def work(kind, number, args, seeds, out, until, one_at_a_time):
                 worker.close()
                 worker = Worker(kind, number, args)
                 continue
+            except RuntimeError:
+                # The tables cannot be read or put right behind it: the others go on.
+                out.put(("broken", seed, traceback.format_exc()))
+                worker.close()
+                worker = Worker(kind, number, args)
+                continue
             counts["sessions"] += 1
             counts["requests"] += sum(len(step) for step in script.steps)
             if difference:
@@ -486,6 +492,9 @@ def random_sessions(kind, args, report):
                 print(f"undetermined on {kind} itself, seed {rest[0]}: {rest[2].to_text()[:600]}", flush=True)
             elif what == "stuck":
                 print(f"{kind} itself did not answer, seed {rest[0]}: {rest[1]}", flush=True)
+            elif what == "broken":
+                report.failed += 1
+                print(f"{kind}, seed {rest[0]}: the tables are out of reach behind it:\n{rest[1]}", flush=True)
             else:
                 report.failed += 1
                 print(f"worker {rest[0]} failed:\n{rest[1]}", flush=True)

@@ -8,6 +8,7 @@ order of rows without ORDER BY. Nothing waits for a lock: no statement is drawn 
 transaction has touched.
 """
 
+import re
 import struct
 
 from .forms_my import FORMS
@@ -472,8 +473,8 @@ class MySqlGenerator(Generator):
         keeping = drawn.keeping()
         if values and r.random() < 0.25 and allowed(keeping):
             return [["typed", name, [self.typed(v) for v in filled], 0, 1]], keeping
-        # MySQL 9.7 has died of an EXPLAIN with a cursor.
-        if r.random() < 0.05 and "EXPLAIN" not in drawn.text and allowed(keeping):
+        # MySQL 9.7 has died of an EXPLAIN with a cursor, MariaDB 10.11 of a DELETE ... RETURNING.
+        if r.random() < 0.05 and not re.search("EXPLAIN|RETURNING", drawn.text) and allowed(keeping):
             drawn = keeping
             return [["exec", name, filled, 1], *([["fetch", name, 2]] if r.random() < 0.7 else [])], drawn
         return [["exec", name, filled, 0]], drawn
