@@ -2,6 +2,7 @@
 says, and that nothing goes in clear where that is not allowed."""
 
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -16,11 +17,12 @@ import pymysql
 
 from weirtest.case import Skip, eventually, weir
 from weirtest.certs import certificates
-from weirtest.mywire import BASIC, PACKET_MAX, QUERY, SSL, STMT_EXECUTE, Wire, execute_payload, read_lenenc
+from weirtest.mywire import (BASIC, CONNECT_WITH_DB, PACKET_MAX, QUERY, SSL, STMT_EXECUTE, Wire, execute_payload, ok_packet, read_lenenc,
+                             scramble)
 from weirtest.private import PrivateServer
 from weirtest.target import PASSWORD, server_env
 from weirtest.tls import foreign, handshakes_beside_others, own, reload_under_load, s_client, shown
-from weirtest.weir import Weir
+from weirtest.weir import Weir, free_port
 
 SERVERS = ["mariadb", "mysql"]
 
@@ -278,6 +280,60 @@ def tls_is_offered_by_default(context):
     with Weir(kind, [url, *native], name="default", plain=False) as w:
         assert (login(w, LAX), login(w, None)) == ("TLS", "clear")
     assert asked(kind, url) == "clear"
+
+
+@weir
+def the_password_vouches_for_a_certificate_that_nobody_has_signed(context):
+    """What MariaDB tells its clients from 11.4 on, which refuse a server on another machine without it. Only MariaDB's method asks for it."""
+    url = f"mysql://app:{PASSWORD}@127.0.0.1:{server(context.kind).port}/app"
+    with Weir(context.kind, [url], name="vouch", plain=False) as w:
+        wire = Wire(w.target(), login=False)
+        greeting = wire.read()
+        end = greeting.index(b"\0", 1)
+        salt = greeting[end + 5:end + 13] + greeting[end + 32:end + 44]
+        plugin = greeting[end + 45:].split(b"\0")[0].decode()
+        assert plugin == {"mariadb": "mysql_native_password", "mysql": "caching_sha2_password"}[context.kind], plugin
+        flags = BASIC & ~CONNECT_WITH_DB | SSL
+        wire.send_next(struct.pack("<IIB23x", flags, 1 << 30, 45))
+        unsigned = ssl.create_default_context()
+        unsigned.check_hostname, unsigned.verify_mode = False, ssl.CERT_NONE
+        wire.sock = unsigned.wrap_socket(wire.sock)
+        answer = scramble(plugin, PASSWORD.encode(), salt)
+        wire.send_next(struct.pack("<IIB23x", flags, 1 << 30, 45) + b"app\0" + bytes([len(answer)]) + answer + plugin.encode() + b"\0")
+        if context.kind == "mysql":
+            assert wire.read() == b"\x01\x03"
+        told = ok_packet(wire.read(), flags)["info"]
+        stored = hashlib.sha1(hashlib.sha1(PASSWORD.encode()).digest()).digest()
+        fingerprint = hashlib.sha256(wire.sock.getpeercert(True)).digest()
+        right = "\x01" + hashlib.sha256(stored + salt + fingerprint).hexdigest().upper()
+        assert told == (right if context.kind == "mariadb" else ""), told
+        assert wire.ask("select 1") == [["1"]]
+        wire.close()
+
+
+def own_address():
+    """Of this machine, and none of those that it alone can reach. Nothing is sent for it."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            raise Skip("this machine has no network") from None
+        return probe.getsockname()[0]
+
+
+@weir
+def a_client_of_mariadb_from_elsewhere_needs_no_option(context):
+    """Towards this machine's own names its client verifies nothing."""
+    if context.kind == "mysql":
+        raise Skip("MySQL's clients verify nothing unless told to")
+    host, port = own_address(), free_port()
+    url = f"mysql://app:{PASSWORD}@127.0.0.1:{server(context.kind).port}/app"
+    with Weir(context.kind, [url], name="elsewhere", plain=False, also=[f"{host}:{port}"]):
+        for password, word in ((PASSWORD, "in"), ("wrong", "Access denied")):
+            done = subprocess.run([server_env(context.kind, "CLIENT"), "--no-defaults", "-h", host, "-P", str(port), "-u", "app", "-N", "-B",
+                                   "-e", "select 'in'"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                  env={**os.environ, "MYSQL_PWD": password}, timeout=60, check=False)
+            assert word in done.stdout.decode(), done.stdout
 
 
 @weir

@@ -6,7 +6,7 @@
 
 use crate::Secret;
 use crate::secret::SecretKind;
-use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
+use aws_lc_rs::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroizing;
 
@@ -56,6 +56,22 @@ pub fn response(secret: &Secret, scramble: &[u8]) -> Option<Vec<u8>> {
     Some(once.iter().zip(mask.iter()).map(|(a, b)| a ^ b).collect())
 }
 
+/// What a MariaDB server ends a login with, for a client that has no other reason to trust the certificate
+/// (MariaDB from 11.4 on, "Zero-Configuration SSL"): who does not know the password cannot make it. The hash
+/// of the double hash, the scramble and the certificate's fingerprint, in hexadecimal digits. `None` without
+/// a password, or where only something else than the double hash is known.
+pub fn vouch(secret: &Secret, scramble: &[u8], fingerprint: &[u8]) -> Option<String> {
+    let stored = match secret.kind() {
+        SecretKind::Plain(password) if password.is_empty() => return None,
+        SecretKind::Plain(password) => stored_hash(password.as_bytes()),
+        SecretKind::MySqlNative(stored) => *stored,
+        SecretKind::Md5(_) | SecretKind::ScramVerifier(_) => return None,
+    };
+    let mut context = Context::new(&SHA256);
+    [&stored, scramble, fingerprint].iter().for_each(|part| context.update(part));
+    Some(context.finish().as_ref().iter().map(|byte| format!("{byte:02X}")).collect())
+}
+
 /// The answer of a client is right. Constant time in the secret; an unknown user (`None`) costs the same.
 pub fn verify(secret: Option<&Secret>, scramble: &[u8], answer: &[u8]) -> bool {
     let (stored, known) = match secret.map(Secret::kind) {
@@ -75,6 +91,17 @@ pub fn verify(secret: Option<&Secret>, scramble: &[u8], answer: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// From MariaDB 11.8.9: its certificate, its greeting's scramble and the end of the login.
+    #[test]
+    fn a_certificate_is_vouched_for_as_mariadb_does() {
+        let fingerprint = "9e76138b94fbf90432d804ba95085a0742ae333324cdec79e264e82e6ffcc5da";
+        let fingerprint: Vec<u8> =
+            (0..64).step_by(2).map(|at| u8::from_str_radix(&fingerprint[at..at + 2], 16).unwrap()).collect();
+        let told = vouch(&Secret::plain("weir-secret"), b"d^.hAM<(RB6&[xj,9z{}", &fingerprint).unwrap();
+        assert_eq!(told, "16CA28EC0A053E7CAEEE3A9B81D25E27E77CE7C11B5CDDDE600B2FE5C853586F");
+        assert_eq!(vouch(&Secret::plain(""), &[1; 20], &fingerprint), None, "anybody knows it");
+    }
 
     #[test]
     fn stored_hash_of_a_known_password() {

@@ -49,7 +49,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
         http_token,
         mysql: realms
             .remove(&Protocol::Mysql)
-            .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::CachingSha2))),
+            .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::LikeServer))),
         postgres: realms
             .remove(&Protocol::Postgres)
             .unwrap_or_else(|| empty_realm(Auth::Method(AuthMethod::ScramSha256))),

@@ -384,7 +384,8 @@ fn mysql_auth(word: &str) -> Auth {
         "trust" => AuthMethod::Trust,
         "auth_socket" => AuthMethod::Peer,
         "mysql_native_password" => AuthMethod::Native,
-        _ => AuthMethod::CachingSha2,
+        "caching_sha2_password" => AuthMethod::CachingSha2,
+        _ => AuthMethod::LikeServer,
     })
 }
 

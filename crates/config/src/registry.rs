@@ -238,8 +238,8 @@ settings! {
     MysqlProxyProtocolNetworks "mysql" "proxy_protocol_networks", Kind::List, "", Live, All,
         "Load balancers that send a PROXY header (version 1 or 2) with the client's address: addresses, ADDRESS/BITS, or unix for Unix sockets. Connections from them must begin with the header; from others it is refused.";
     MysqlAuthType "mysql" "auth_type",
-        Kind::Word(&["trust", "auth_socket", "mysql_native_password", "caching_sha2_password"]), "caching_sha2_password", Live, All,
-        "How MySQL clients authenticate. Clients that do not know caching_sha2_password need mysql_native_password. auth_socket (Unix sockets only): the operating system's user must have the user's name. trust: any client may log in as a known user.";
+        Kind::Word(&["auto", "trust", "auth_socket", "mysql_native_password", "caching_sha2_password"]), "auto", Live, All,
+        "How MySQL clients authenticate. auto: as at the database itself, by mysql_native_password behind MariaDB and by caching_sha2_password behind MySQL. Clients that do not know caching_sha2_password need mysql_native_password. auth_socket (Unix sockets only): the operating system's user must have the user's name. trust: any client may log in as a known user.";
     MysqlServerVersion "mysql" "server_version", Kind::Text, "", Restart, All,
         "Server version that MySQL clients are told. Empty: the version of the server.";
 

@@ -290,7 +290,9 @@ fn by_hash(method: AuthMethod, secret: &Secret) -> Option<AuthMethod> {
         // A verifier cannot be checked by md5. PgBouncer asks for SCRAM then, and so do we.
         (AuthMethod::Md5, SecretKind::ScramVerifier(_)) => Some(AuthMethod::ScramSha256),
         // The hash of mysql_native_password proves nothing in another method.
-        (AuthMethod::CachingSha2, SecretKind::MySqlNative(_)) => Some(AuthMethod::Native),
+        (AuthMethod::CachingSha2 | AuthMethod::LikeServer, SecretKind::MySqlNative(_)) => {
+            Some(AuthMethod::Native)
+        }
         _ => None,
     }
 }
@@ -333,7 +335,7 @@ impl Realm {
         match method {
             _ if self.place_of(name) >= self.users_by_hash => method,
             AuthMethod::Md5 => AuthMethod::ScramSha256,
-            AuthMethod::CachingSha2 => AuthMethod::Native,
+            AuthMethod::CachingSha2 | AuthMethod::LikeServer => AuthMethod::Native,
             method => method,
         }
     }
@@ -372,7 +374,7 @@ impl Realm {
 fn asking_method(method: AuthMethod, protocol: Protocol) -> AuthMethod {
     match (method, protocol) {
         (AuthMethod::Trust, Protocol::Postgres) => AuthMethod::ScramSha256,
-        (AuthMethod::Trust, Protocol::Mysql) => AuthMethod::CachingSha2,
+        (AuthMethod::Trust, Protocol::Mysql) => AuthMethod::LikeServer,
         (method, _) => method,
     }
 }

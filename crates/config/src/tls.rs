@@ -143,6 +143,7 @@ pub fn tls_wishes(mode: SslMode) -> &'static [TlsWish] {
 pub fn secured(facts: Facts) -> Secured {
     Secured {
         end_point: facts.end_point,
+        fingerprint: facts.fingerprint,
         peer_name: facts.peer_name,
         // Each side names one protocol only.
         alpn: facts.alpn.is_some(),

@@ -82,14 +82,14 @@ fn a_url_without_a_password_is_for_this_machine() {
     let snapshot = from_urls(&["mysql://app@127.0.0.1/shop"]);
     let here = snapshot.admit(Protocol::Mysql, &login("app", None), HERE, None);
     // As MySQL does it: no password is the password.
-    assert_eq!(here.method, AuthMethod::CachingSha2);
+    assert_eq!(here.method, AuthMethod::LikeServer);
     assert!(
         here.secret.is_some_and(
             |secret| matches!(secret.kind(), SecretKind::Plain(password) if password.is_empty())
         )
     );
     let elsewhere = snapshot.admit(Protocol::Mysql, &login("app", None), Origin::default(), None);
-    assert_eq!(elsewhere.method, AuthMethod::CachingSha2);
+    assert_eq!(elsewhere.method, AuthMethod::LikeServer);
     assert!(elsewhere.secret.is_none());
     let stranger = snapshot.admit(Protocol::Mysql, &login("eve", None), HERE, None);
     assert!(stranger.method != AuthMethod::Trust && stranger.secret.is_none());
@@ -298,7 +298,7 @@ fn a_hash_of_mysql_native_password() {
     let method =
         |protocol, user| snapshot.admit(protocol, &login(user, None), Origin::default(), None).method;
     assert_eq!(method(Protocol::Mysql, "ann"), AuthMethod::Native);
-    assert_eq!(method(Protocol::Mysql, "bob"), AuthMethod::CachingSha2);
+    assert_eq!(method(Protocol::Mysql, "bob"), AuthMethod::LikeServer);
     assert_eq!(method(Protocol::Postgres, "ann"), AuthMethod::ScramSha256);
 }
 

@@ -257,6 +257,8 @@ pub(crate) struct FromLogin {
     pub scramble: Option<[u8; SCRAMBLE_BYTES]>,
     /// The client came inside TLS.
     pub secured: Option<Arc<Secured>>,
+    /// What vouches for the certificate, until it is told.
+    pub vouch: Option<Box<str>>,
 }
 
 /// A logged-in client.

@@ -32,6 +32,9 @@ pub struct Welcomes {
     good: HashMap<(Option<Arc<str>>, u16), Charset>,
 }
 
+/// In front of what vouches for a certificate.
+const VOUCHES: &[u8] = b"\x01";
+
 impl Welcomes {
     /// What this server says is the truth from now on.
     fn note(&mut self, back: &Back) {
@@ -62,7 +65,9 @@ impl Welcomes {
             lenenc::put_string(&mut changes, &name);
         }
         front.status = front.traits.fresh_status();
-        let ok = OkPacket { status: front.status, changes: &changes, ..OkPacket::default() };
+        let vouch = front.login.as_deref_mut().and_then(|login| login.vouch.take());
+        let info = vouch.map(|told| [VOUCHES, told.as_bytes()].concat()).unwrap_or_default();
+        let ok = OkPacket { status: front.status, info: &info, changes: &changes, ..OkPacket::default() };
         frame::put(out, front.seq, |out| ok.write(ok::OK, front.capabilities, out));
         front.phase = Phase::Idle;
     }

@@ -476,6 +476,47 @@ fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_no
     }
 }
 
+/// A MySQL 9 client knows nothing but caching_sha2_password. Its library sends no answer with the name of a
+/// method that the greeting does not have.
+#[test]
+fn behind_mariadb_its_method_is_asked_for_and_the_other_one_of_who_knows_no_more() {
+    for (version, plugin, switched) in [
+        ("11.8.9-MariaDB", &b"mysql_native_password"[..], None),
+        ("11.8.9-MariaDB", b"caching_sha2_password", Some(&b"caching_sha2_password"[..])),
+        ("11.8.9-MariaDB", b"client_ed25519", Some(b"mysql_native_password")),
+        ("9.7.4", b"caching_sha2_password", None),
+        ("9.7.4", b"mysql_native_password", Some(b"caching_sha2_password")),
+    ] {
+        let greeting = Arc::new(weir_mysql::message::greeting::before_any(version));
+        let mut accept = Accept::new(AcceptParams { greeting, ..serving(AuthMethod::LikeServer, false) });
+        let (mut out, mut response) = (Vec::new(), Vec::new());
+        accept.start(&mut out);
+        put(&mut response, 1, |out| {
+            let said = HandshakeResponse {
+                capabilities: Capabilities::PROTOCOL_41
+                    .or(Capabilities::SECURE_CONNECTION)
+                    .or(Capabilities::PLUGIN_AUTH),
+                max_packet_bytes: 1 << 24,
+                collation: 45,
+                user: b"app",
+                answer: b"",
+                database: None,
+                plugin: Some(plugin),
+                attributes: b"",
+            };
+            said.write(out);
+        });
+        assert!(matches!(accept.handle_input(&response, &mut out), Ok((_, AcceptStep::Lookup(_)))));
+        out.clear();
+        // Without a password: no answer is right.
+        let step = accept.handle_lookup(admit(AuthMethod::LikeServer, plain("")), &mut out);
+        let packets = packets(&out);
+        let asked = packets.first().and_then(|(_, packet)| read_auth_switch(packet.get(1..)?));
+        assert_eq!(asked.map(|(method, _)| method), switched, "{version}, {plugin:?}");
+        assert_eq!(matches!(step, Ok(AcceptStep::LoggedIn)), switched.is_none(), "{version}, {plugin:?}");
+    }
+}
+
 /// COM_CHANGE_USER to `other`, and what becomes of it when `answer` makes the answer from the scramble of the
 /// switch.
 fn again(front: &Front, answer: impl Fn(&[u8]) -> Vec<u8>) -> Result<Front, Fault> {

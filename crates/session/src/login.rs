@@ -25,6 +25,8 @@ pub enum AuthMethod {
     Native,
     /// MySQL `caching_sha2_password`.
     CachingSha2,
+    /// MySQL: the method that the database's own server names in its greeting, of the two above.
+    LikeServer,
 }
 
 /// Who a client says it is and what it wants.
@@ -91,6 +93,8 @@ pub enum TlsWish {
 pub struct Secured {
     /// `tls-server-end-point` of the server's certificate, if its kind has any.
     pub end_point: Option<Arc<[u8]>>,
+    /// SHA-256 of Weir's own certificate, where Weir is the server.
+    pub fingerprint: Option<Arc<[u8]>>,
     /// Common name in the client's certificate, which was verified.
     pub peer_name: Option<String>,
     /// Both sides agreed on the database's own application protocol (ALPN).

@@ -1,7 +1,7 @@
 //! Weir is the server: configuration of the side that clients connect to.
 
-use crate::stream::Stream;
-use crate::{Bounds, Identity, TlsError, pem, x509};
+use crate::stream::{Own, Stream};
+use crate::{Bounds, Identity, TlsError, pem};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs::Ticketer;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -39,7 +39,7 @@ pub struct AcceptorSettings {
 #[derive(Clone)]
 pub struct Acceptor {
     config: Arc<ServerConfig>,
-    end_point: Option<Arc<[u8]>>,
+    own: Own,
 }
 
 impl std::fmt::Debug for Acceptor {
@@ -74,7 +74,7 @@ impl Acceptor {
             None => builder.with_no_client_auth(),
         };
         let chain = settings.identity.parse_chain()?;
-        let end_point = chain.first().and_then(|own| x509::end_point(own)).map(Arc::from);
+        let own = chain.first().map(|own| Own::of(own)).unwrap_or_default();
         let mut config = builder
             .with_single_cert(chain, settings.identity.parse_key()?)
             .map_err(|error| TlsError::setting(format!("the certificate and its key: {error}")))?;
@@ -87,7 +87,7 @@ impl Acceptor {
         if settings.tickets {
             config.ticketer = Ticketer::new()?;
         }
-        Ok(Acceptor { config: Arc::new(config), end_point })
+        Ok(Acceptor { config: Arc::new(config), own })
     }
 
     /// The server's end of one connection.
@@ -95,11 +95,11 @@ impl Acceptor {
     /// # Errors
     /// Out of random bytes.
     pub fn accept(&self) -> Result<Stream, TlsError> {
-        Ok(Stream::server(self.config.clone(), self.end_point.clone())?)
+        Ok(Stream::server(self.config.clone(), self.own.clone())?)
     }
 
     /// Channel binding data of our certificate, if its kind has any.
     pub fn end_point(&self) -> Option<&[u8]> {
-        self.end_point.as_deref()
+        self.own.end_point.as_deref()
     }
 }

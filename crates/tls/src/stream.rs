@@ -2,6 +2,7 @@
 
 use crate::ciphers::{cipher_name, version_name};
 use crate::{TlsError, x509};
+use aws_lc_rs::digest;
 use rustls::client::UnbufferedClientConnection;
 use rustls::pki_types::ServerName;
 use rustls::server::UnbufferedServerConnection;
@@ -30,6 +31,25 @@ pub struct Facts {
     pub peer_name: Option<String>,
     /// Channel binding: `tls-server-end-point` of the server's certificate, if its kind has any.
     pub end_point: Option<Arc<[u8]>>,
+    /// SHA-256 of our own certificate, on the server's side.
+    pub fingerprint: Option<Arc<[u8]>>,
+}
+
+/// What is told of our own certificate.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Own {
+    pub end_point: Option<Arc<[u8]>>,
+    pub fingerprint: Option<Arc<[u8]>>,
+}
+
+impl Own {
+    pub(crate) fn of(der: &[u8]) -> Own {
+        let fingerprint = digest::digest(&digest::SHA256, der);
+        Own {
+            end_point: x509::end_point(der).map(Arc::from),
+            fingerprint: Some(Arc::from(fingerprint.as_ref())),
+        }
+    }
 }
 
 enum Conn {
@@ -42,8 +62,8 @@ pub struct Stream {
     conn: Conn,
     /// Bytes of the peer that are not a whole record or message yet.
     kept: Vec<u8>,
-    /// On our side, of our own certificate.
-    end_point: Option<Arc<[u8]>>,
+    /// On the server's side.
+    own: Own,
     peer_closed: bool,
     failed: bool,
 }
@@ -62,12 +82,9 @@ enum Next {
 }
 
 impl Stream {
-    pub(crate) fn server(
-        config: Arc<ServerConfig>,
-        end_point: Option<Arc<[u8]>>,
-    ) -> Result<Stream, rustls::Error> {
+    pub(crate) fn server(config: Arc<ServerConfig>, own: Own) -> Result<Stream, rustls::Error> {
         let conn = Conn::Server(UnbufferedServerConnection::new(config)?);
-        Ok(Stream { conn, kept: Vec::new(), end_point, peer_closed: false, failed: false })
+        Ok(Stream { conn, kept: Vec::new(), own, peer_closed: false, failed: false })
     }
 
     pub(crate) fn client(
@@ -75,7 +92,7 @@ impl Stream {
         name: ServerName<'static>,
     ) -> Result<Stream, rustls::Error> {
         let conn = Conn::Client(UnbufferedClientConnection::new(config, name)?);
-        Ok(Stream { conn, kept: Vec::new(), end_point: None, peer_closed: false, failed: false })
+        Ok(Stream { conn, kept: Vec::new(), own: Own::default(), peer_closed: false, failed: false })
     }
 
     /// Takes bytes of the peer (they are decrypted where they stand), appends plain text to `plain` and what
@@ -240,7 +257,7 @@ impl Stream {
         }
         let peer = common.peer_certificates().and_then(<[_]>::first);
         let end_point = match &self.conn {
-            Conn::Server(_) => self.end_point.clone(),
+            Conn::Server(_) => self.own.end_point.clone(),
             Conn::Client(_) => peer.and_then(|own| x509::end_point(own)).map(Arc::from),
         };
         Some(Facts {
@@ -251,6 +268,7 @@ impl Stream {
             peer_certificate: peer.is_some(),
             peer_name: peer.and_then(|own| x509::read(own)).and_then(|read| read.common_name),
             end_point,
+            fingerprint: self.own.fingerprint.clone(),
         })
     }
 }

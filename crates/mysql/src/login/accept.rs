@@ -9,6 +9,9 @@
 //! is sent not here but with the welcome (see `welcome.rs`), so that an unknown schema or charset is refused
 //! within the login, as a server does.
 //!
+//! A MariaDB client that has no other reason to trust the certificate is told, behind the answer to
+//! mysql_native_password, what only somebody can make who knows its password (`native::vouch`).
+//!
 //! TLS begins after a response that is cut to 32 bytes with the SSL flag; the complete response follows
 //! inside. What a client sent in cleartext before TLS is not read again.
 
@@ -67,6 +70,8 @@ pub struct Accept {
     multi_statements: Option<bool>,
     /// What FOUND_ROWS() gives: a login on top of a session leaves it.
     found_rows: Option<FoundLeft>,
+    /// Told with the final OK.
+    vouch: Option<Box<str>>,
     /// The answer that came with the name of a method was made for another scramble.
     stale: bool,
     state: State,
@@ -140,14 +145,18 @@ impl Accept {
         let secret = admission.secret;
         let right = match admission.method {
             AuthMethod::Trust => true,
-            AuthMethod::Native => native::verify(secret.as_deref(), &self.scramble, answer),
+            AuthMethod::Native => {
+                let right = native::verify(secret.as_deref(), &self.scramble, answer);
+                self.vouch = secret.as_deref().filter(|_| right).and_then(|secret| self.vouch(secret));
+                right
+            }
             AuthMethod::Plain => {
                 let password = answer.strip_suffix(&[0]).unwrap_or(answer);
                 caching_sha2::verify_full(secret.as_deref(), password)
             }
             AuthMethod::Peer => secret.is_some(),
             AuthMethod::Cert => false,
-            AuthMethod::CachingSha2 | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
+            AuthMethod::CachingSha2 | AuthMethod::LikeServer | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
                 // An empty password is answered by nothing or by its NUL.
                 let answer = if answer == [0] { &[] } else { answer };
                 match caching_sha2::verify_fast(secret.as_deref(), &self.scramble, answer) {
@@ -168,6 +177,33 @@ impl Accept {
             }
         };
         self.verdict(right)
+    }
+
+    /// For the certificate of this connection.
+    fn vouch(&self, secret: &Secret) -> Option<Box<str>> {
+        let fingerprint = self.params.secured.as_deref()?.fingerprint.as_deref()?;
+        let told = native::vouch(secret, &self.scramble, fingerprint).filter(|_| self.is_mariadb())?;
+        Some(told.into())
+    }
+
+    /// The database's servers are MariaDB's.
+    fn is_mariadb(&self) -> bool {
+        self.params.greeting.version.contains("MariaDB")
+    }
+
+    /// The one of the greeting.
+    fn greeted_method(&self) -> &'static [u8] {
+        plugin_of(self.resolve(self.params.default_method, None))
+    }
+
+    /// The method that is asked for, of a client that has answered by `plugin`.
+    fn resolve(&self, method: AuthMethod, plugin: Option<&[u8]>) -> AuthMethod {
+        match method {
+            // MySQL's clients no longer have the other one.
+            AuthMethod::LikeServer if self.is_mariadb() && plugin != Some(CACHING_SHA2) => AuthMethod::Native,
+            AuthMethod::LikeServer => AuthMethod::CachingSha2,
+            method => method,
+        }
     }
 
     fn handle_full(
@@ -231,6 +267,7 @@ impl weir_session::Accept for Accept {
             with_password: false,
             multi_statements: None,
             found_rows: None,
+            vouch: None,
             stale: false,
             state: State::ExpectResponse,
         }
@@ -277,7 +314,7 @@ impl weir_session::Accept for Accept {
             capabilities: self.offered(),
             collation: self.params.greeting.collation,
             status: status::AUTOCOMMIT,
-            plugin: plugin_of(self.params.default_method),
+            plugin: self.greeted_method(),
         };
         self.seq = frame::put(out, 0, |out| greeting.write(out));
     }
@@ -340,6 +377,8 @@ impl weir_session::Accept for Accept {
         let State::ExpectLookup { plugin, answer } = std::mem::replace(&mut self.state, State::Failed) else {
             return Err(Fault::new(FaultKind::ClientProtocol, "no lookup was asked for"));
         };
+        let method = self.resolve(admission.method, plugin.as_deref());
+        let admission = Admission { method, ..admission };
         if matches!(admission.method, AuthMethod::Trust | AuthMethod::Peer) {
             if self.has_stand_in(plugin.as_deref()) {
                 return Ok(self.switch(NATIVE, admission, out));
@@ -352,8 +391,10 @@ impl weir_session::Accept for Accept {
             return Err(Fault::new(FaultKind::LoginFailed, text));
         }
         // Without a name the answer is the one of 4.1; else it was made for the greeting's method only if
-        // its name says so.
-        if plugin.as_deref().unwrap_or(NATIVE) == wanted && !self.stale {
+        // its name says so. With another method's name MySQL's library sends none yet.
+        let greeted = self.greeted_method();
+        let is_answer = !answer.is_empty() || plugin.as_deref().is_none_or(|name| name == greeted);
+        if plugin.as_deref().unwrap_or(NATIVE) == wanted && is_answer && !self.stale {
             return self.check(admission, &answer, out);
         }
         if !self.capabilities.has(Capabilities::PLUGIN_AUTH) && wanted != CLEAR {
@@ -398,7 +439,8 @@ impl weir_session::Accept for Accept {
         }
         let scramble = (!self.capabilities.has(Capabilities::PLUGIN_AUTH)).then_some(self.scramble);
         if scramble.is_some() || self.params.secured.is_some() {
-            front.login = Some(Box::new(FromLogin { scramble, secured: self.params.secured }));
+            front.login =
+                Some(Box::new(FromLogin { scramble, secured: self.params.secured, vouch: self.vouch }));
         }
         front
     }
@@ -422,6 +464,7 @@ fn plugin_of(method: AuthMethod) -> &'static [u8] {
         AuthMethod::Native => NATIVE,
         AuthMethod::Plain => CLEAR,
         AuthMethod::CachingSha2
+        | AuthMethod::LikeServer
         | AuthMethod::Trust
         | AuthMethod::Cert
         | AuthMethod::Peer

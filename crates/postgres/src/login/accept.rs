@@ -411,7 +411,7 @@ impl weir_session::Accept for Accept {
                 self.state = State::ExpectSaslInitial { secret };
                 Ok(AcceptStep::More)
             }
-            AuthMethod::Native | AuthMethod::CachingSha2 => {
+            AuthMethod::Native | AuthMethod::CachingSha2 | AuthMethod::LikeServer => {
                 Err(login_failed("a MySQL method for PostgreSQL"))
             }
         }

@@ -372,7 +372,7 @@ fn shown(protocols: &str, certificate: Vec<u8>, key: &KeyPair) -> Result<(), (&'
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(shows));
     let mut pair = Pair {
-        server: Stream::server(Arc::new(config), None).unwrap(),
+        server: Stream::server(Arc::new(config), Own::default()).unwrap(),
         client: connector(&ConnectorSettings::default()).connect("db").unwrap(),
         to_server: Vec::new(),
         to_client: Vec::new(),
