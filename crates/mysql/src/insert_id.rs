@@ -20,6 +20,7 @@ use crate::message::ok::ErrPacket;
 use crate::message::{Command, lenenc, ok};
 use crate::queue::{Ahead, Entry};
 use crate::rewrite;
+use crate::says::Says;
 use crate::session_state::{Flavour, put_query};
 use weir_sql::{Class, Uses, Verb};
 use weir_wire::{Pin, Reader};
@@ -65,7 +66,8 @@ impl InsertUse {
         // What lists variables shows last_insert_id and identity.
         let lists = Uses::TRACKERS | Uses::CODE_TRACKERS;
         let needs = class.uses.intersects(Uses::LAST_INSERT_ID | Uses::LAST_INSERT_ID_SET | unseen | lists);
-        if needs || !whole || class.doubtful || runs_unread(class) || sets(class) {
+        let sets = sets(class) || request.says.has(Says::SETS_INSERT_ID);
+        if needs || !whole || class.doubtful || runs_unread(class) || sets {
             return InsertUse::Needs;
         }
         let makes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Load | Verb::Create);

@@ -310,6 +310,8 @@ impl Says {
 
     /// It may have texts listed for SHOW PROFILES.
     pub(crate) const PROFILES: Says = Says(1 << 24);
+    /// Of several statements: one may set `last_insert_id`, or what makes others ask for it.
+    pub(crate) const SETS_INSERT_ID: Says = Says(1 << 25);
     /// It may set the role.
     pub(crate) const SETS_ROLE: Says = Says(1 << 23);
     /// See [`found_moves`].
@@ -378,7 +380,7 @@ impl Says {
     }
 
     fn of_several(mut self, text: &[u8], flavour: Flavour) -> Says {
-        let silent: [&[u8]; 16] = [
+        let silent: [&[u8]; 17] = [
             b"INSERT",
             b"REPLACE",
             b"DELETE",
@@ -395,7 +397,9 @@ impl Says {
             b"DROP",
             b"TRUNCATE",
             b"FLUSH",
+            b"RESIGNAL",
         ];
+        let names: [&[u8]; 3] = [b"last_insert_id", b"identity", b"sql_auto_is_null"];
         let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
         // Behind DELETE; between UPDATE and its SET.
         let (mut is_delete, mut is_update) = (false, false);
@@ -405,6 +409,10 @@ impl Says {
                 begins = true;
                 continue;
             }
+            // In backquotes as well.
+            let word = piece.bytes;
+            let word = word.strip_prefix(b"`").and_then(|word| word.strip_suffix(b"`")).unwrap_or(word);
+            self = self.with(Says::SETS_INSERT_ID, names.iter().any(|name| name.eq_ignore_ascii_case(word)));
             let select = piece.is(b"SELECT");
             if begins {
                 (is_select, is_quiet) = (select, piece.is(b"SET") || piece.is(b"CREATE"));

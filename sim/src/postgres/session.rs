@@ -332,7 +332,8 @@ impl PgSession {
             | AuthMethod::Cert
             | AuthMethod::Peer
             | AuthMethod::Native
-            | AuthMethod::CachingSha2 => {
+            | AuthMethod::CachingSha2
+            | AuthMethod::LikeServer => {
                 self.logged_in();
                 return Some(total);
             }

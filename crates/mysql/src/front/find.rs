@@ -526,6 +526,13 @@ impl Front {
                     statement.judge(self.knowledge.proof());
                 }
                 if let Some(kill) = statement.kill {
+                    // MySQL opens none for KILL; MariaDB goes on without.
+                    if execute.cursor && flavour == Flavour::MySql {
+                        let mark = out.len();
+                        error::put(out, 1, 1210, "HY000", "Incorrect arguments to with cursor");
+                        self.answered_by_error(out, mark);
+                        return Ok(Found::Answered { len });
+                    }
                     let id = match kill {
                         Kill::Id { id, .. } => Some(id),
                         Kill::Parameter { .. } => {
