@@ -31,6 +31,7 @@ pub fn accept_params(method: AuthMethod) -> AcceptParams {
             capabilities: u64::MAX,
         }),
         default_method: method,
+        compression: true,
         rsa: None,
     }
 }

@@ -4,6 +4,7 @@ docs/src/security.md has the table. Whoever does it is refused or closed, Weir s
 import contextlib
 import socket
 import struct
+import zlib
 
 from weirtest import mywire
 from weirtest.case import weir
@@ -12,6 +13,7 @@ from weirtest.target import PASSWORD, server_env
 from weirtest.weir import Weir
 
 SERVERS = ["mariadb", "mysql"]
+COMPRESS = 1 << 5
 
 
 def response(tail, capabilities=mywire.BASIC):
@@ -126,6 +128,35 @@ def commands_of_replicas(_context):
                     wire.sock.shutdown(socket.SHUT_WR)
                     wire.read()
                 wire.close(politely=False)
+
+
+def compressed(plain, announced=None, length=None, seq=0):
+    data = zlib.compress(plain)
+    announced, length = len(plain) if announced is None else announced, len(data) if length is None else length
+    return struct.pack("<I", length)[:3] + bytes([seq]) + struct.pack("<I", announced)[:3] + data
+
+
+@weir
+def a_compressed_packet_that_lies_about_its_length(_context):
+    """ProxySQL GHSA-fvch-fpgq-pwfx: the length of a decompressed packet was trusted. A bomb, too little, too much, and what cannot be unpacked."""
+    query = b"\x09\0\0\0\x03select 1" + b"/*" + b" " * 100 + b"*/"
+    query = struct.pack("<I", len(query) - 4)[:3] + query[3:]
+    bomb = b"\xff\xff\xff\0" + b"\0" * 16_777_215
+    lies = [compressed(bomb, announced=10), compressed(query, announced=0xffffff) + compressed(query), compressed(query, announced=len(query) - 1),
+            compressed(query, length=5) + compressed(query), b"\x10\0\0\0\x20\0\0" + b"x" * 16, b"\xff\xff\xff\0\xff\xff\xff" + b"\0" * 70_000]
+    with start() as w, bystander(w):
+        with mywire.Wire(w.target(), mywire.BASIC | COMPRESS) as wire:
+            wire.sock.sendall(compressed(query))
+            assert b"\x01\x00\x00\x01\x01" in wire.sock.recv(65536), "what is right is answered"
+            wire.vanish()
+        for lie in lies:
+            wire = mywire.Wire(w.target(), mywire.BASIC | COMPRESS)
+            with contextlib.suppress(*LOST):
+                wire.sock.sendall(lie)
+                wire.sock.shutdown(socket.SHUT_WR)
+            said = wire.closed_by_peer()
+            assert b"\x01\x31" not in said, said
+            wire.close(politely=False)
 
 
 @weir

@@ -54,6 +54,33 @@ def commands(target):
     return seen
 
 
+def packings(kind):
+    return [["--compress"]] if kind == "mariadb" else [[f"--compression-algorithms={word}"] for word in ("zlib", "zstd", "zlib,zstd,uncompressed")]
+
+
+@both
+def compressed(target):
+    """Results and statements of several megabytes, data of the client's own, errors, and what the session says of it."""
+    seen = []
+    with tempfile.TemporaryDirectory() as folder:
+        data, script = os.path.join(folder, "data.tsv"), os.path.join(folder, "long.sql")
+        with open(data, "w", encoding="utf-8") as f:
+            f.writelines(f"{n}\tname of {n}\n" for n in range(100_000))
+        # Over 16 MB it goes in two packets.
+        with open(script, "w", encoding="utf-8") as f:
+            f.write(f"select length('{'ab' * 9_000_000}');\nselect 'behind';\n")
+        for how in packings(target.kind):
+            seen.append(mysql(target, *how, "app", "-N", "-e", "select 1; select repeat('row ', 3); show session status like 'compression%'"))
+            rows = mysql(target, *how, "app", "-N", "-B", "-e", "select repeat('some text ', 900000); select 'and behind'")
+            seen.append(hashlib.sha256(repr(rows).encode()).hexdigest())
+            load = f"create table packed (id int, name varchar(30)); load data local infile '{data}' into table packed; " \
+                   "select count(*), sum(id), max(name) from packed; drop table packed; select * from no_such_table; select 2"
+            seen.append(mysql(target, *how, "app", "--local-infile=1", "-f", "-e", load, ok=(0, 1)))
+            with open(script, "rb") as f:
+                seen.append(mysql(target, *how, "app", "--max-allowed-packet=64M", "-N", stdin=f.read()))
+    return seen
+
+
 @both
 def wrong_password(target):
     done = mysql(target.login(target.user, "wrong"), "-e", "select 1", ok=(1,))

@@ -240,6 +240,8 @@ settings! {
     MysqlAuthType "mysql" "auth_type",
         Kind::Word(&["auto", "trust", "auth_socket", "mysql_native_password", "caching_sha2_password"]), "auto", Live, All,
         "How MySQL clients authenticate. auto: as at the database itself, by mysql_native_password behind MariaDB and by caching_sha2_password behind MySQL. Clients that do not know caching_sha2_password need mysql_native_password. auth_socket (Unix sockets only): the operating system's user must have the user's name. trust: any client may log in as a known user.";
+    MysqlCompression "mysql" "compression", Kind::Bool, "true", Live, All,
+        "Compresses the connections of MySQL and MariaDB clients that ask for it (zlib, and zstd behind MySQL). false: they are told that Weir cannot, and go on without, unless they insist.";
     MysqlServerVersion "mysql" "server_version", Kind::Text, "", Restart, All,
         "Server version that MySQL clients are told. Empty: the version of the server.";
 

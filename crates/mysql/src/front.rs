@@ -33,10 +33,12 @@ use crate::frame::HEADER_BYTES;
 use crate::message::greeting::SCRAMBLE_BYTES;
 use crate::message::ok::{Change, changes, told_once};
 use crate::message::{Capabilities, Command, status};
+use crate::packing::{Algorithm, Packing};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::says::{Says, Shows, Skipped};
 use crate::session_state::{Changes, Charset, Flavour, Slot, State};
+use crate::ssl_status::Own;
 use crate::warnings::{Kept, Left, Warnings};
 use std::sync::Arc;
 use weir_session::login::ClientId;
@@ -259,6 +261,10 @@ pub(crate) struct FromLogin {
     pub secured: Option<Arc<Secured>>,
     /// What vouches for the certificate, until it is told.
     pub vouch: Option<Box<str>>,
+    /// What its bytes are packed by.
+    pub packs: Option<Algorithm>,
+    /// They already are.
+    pub is_packed: bool,
 }
 
 /// A logged-in client.
@@ -727,6 +733,12 @@ impl Front {
         self.login.as_deref()?.secured.as_ref()
     }
 
+    /// What SHOW STATUS may tell of this client's connection.
+    fn connection(&self) -> Own {
+        let (version, cipher) = self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher));
+        Own { version, cipher, packs: self.login.as_deref().and_then(|login| login.packs) }
+    }
+
     /// What the text may ask about this client, for [`rewrite::text`].
     pub(crate) fn answers(&self) -> rewrite::Answers<'_> {
         rewrite::Answers {
@@ -739,7 +751,7 @@ impl Front {
             },
             warning_counts: self.warning_counts(),
             diagnostics: self.diagnostics(),
-            tls: self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher)),
+            own: self.connection(),
             flavour: self.traits.flavour,
         }
     }
@@ -883,6 +895,13 @@ impl weir_session::Front for Front {
     fn idle_ms(&self) -> u64 {
         let seconds: Option<u64> = self.state.setting(Slot::WaitTimeout).and_then(|text| text.parse().ok());
         seconds.map_or(0, |seconds| seconds.max(1).saturating_mul(1000))
+    }
+
+    fn take_packing(&mut self) -> Option<Box<dyn weir_session::Packing>> {
+        let login = self.login.as_deref_mut().filter(|login| !login.is_packed)?;
+        let algorithm = login.packs?;
+        login.is_packed = true;
+        Some(Box::new(Packing::new(algorithm)))
     }
 
     /// Some server may have settled the parameters of the statement as they were settled for its client.

@@ -27,6 +27,7 @@ mod insert_id;
 mod login;
 mod lost_schema;
 pub mod message;
+mod packing;
 mod prepared;
 mod queue;
 mod reply;

@@ -181,7 +181,7 @@ pub(crate) struct Answers<'a> {
     /// The warnings themselves, if they are kept.
     pub diagnostics: Option<&'a Warnings>,
     /// Version and cipher of the client's own TLS; empty: none.
-    pub tls: (&'static str, &'static str),
+    pub own: ssl_status::Own,
     pub flavour: Flavour,
 }
 
@@ -195,7 +195,7 @@ pub(crate) fn impossible(class: &Class) -> bool {
 pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last: bool) -> Option<Rewritten> {
     if class.statements == 1
         && matches!(class.verb, Verb::Show | Verb::Select)
-        && let Some(answer) = ssl_status::text(text, answers.flavour, answers.tls)
+        && let Some(answer) = ssl_status::text(text, answers.flavour, answers.own)
     {
         return Some(answer.into());
     }

@@ -1,11 +1,12 @@
-//! What a client may ask about its own TLS: SHOW STATUS, and the tables behind it.
+//! What a client may ask about its own TLS and compression: SHOW STATUS, and the tables behind it.
 //!
 //! Owns: the query that replaces such a text. It is the query that the server itself runs for SHOW STATUS,
-//! with the version and cipher of the client's connection instead of Weir's. Must not know: connections.
+//! with what the client's connection has instead of Weir's. Must not know: connections.
 //!
-//! Invariants: a text that does not ask for TLS by name is not changed; the condition is the client's own,
+//! Invariants: a text that does not ask for either by name is not changed; the condition is the client's own,
 //! byte for byte.
 
+use crate::packing::Algorithm;
 use crate::session_state::Flavour;
 
 /// Longer texts are not looked at: nobody asks like that.
@@ -33,17 +34,27 @@ const BEHIND_TABLE: [&[u8]; 18] = [
     b"straight_join",
 ];
 
-/// The text to send instead of this one, which is a single statement. `tls` is version and cipher; empty:
-/// none.
-pub(crate) fn text(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
-    if text.len() > TEXT_BYTES || !(has(text, b"ssl") || has(text, b"cipher")) {
+/// What a client's connection has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Own {
+    /// Of TLS; empty: none.
+    pub version: &'static str,
+    pub cipher: &'static str,
+    /// What its bytes are packed by.
+    pub packs: Option<Algorithm>,
+}
+
+/// The text to send instead of this one, which is a single statement.
+pub(crate) fn text(text: &[u8], flavour: Flavour, own: Own) -> Option<Vec<u8>> {
+    let names: [&[u8]; 3] = [b"ssl", b"cipher", b"comp"];
+    if text.len() > TEXT_BYTES || !names.iter().any(|name| has(text, name)) {
         return None;
     }
-    show(text, flavour, tls).or_else(|| select(text, flavour, tls))
+    show(text, flavour, own).or_else(|| select(text, flavour, own))
 }
 
 /// `SHOW [SESSION] STATUS {LIKE pattern | WHERE condition}`.
-fn show(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
+fn show(text: &[u8], flavour: Flavour, own: Own) -> Option<Vec<u8>> {
     let mut rest = word(text, b"show")?;
     rest = word(rest, b"session").or_else(|| word(rest, b"local")).unwrap_or(rest);
     rest = word(rest, b"status")?;
@@ -57,7 +68,7 @@ fn show(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
         return None;
     }
     let mut out = b"SELECT * FROM ".to_vec();
-    table(&mut out, flavour, ["Variable_name", "Value"], tls);
+    table(&mut out, flavour, ["Variable_name", "Value"], own);
     out.extend_from_slice(b" session_status WHERE ");
     out.extend_from_slice(column.as_bytes());
     out.extend_from_slice(condition.trim_ascii_start());
@@ -99,6 +110,8 @@ fn literal(text: &[u8]) -> Option<&[u8]> {
     let (name, behind) = (&inside[..end], &inside[end + 1..]);
     let safe = name.iter().all(|byte| is_name(*byte) || b"%\\".contains(byte)) && !name.ends_with(b"\\");
     let may_be_command = name.first().is_none_or(|first| b"cC%_\\".contains(first));
+    let may_be_command =
+        may_be_command && !name.get(..4).is_some_and(|begins| begins.eq_ignore_ascii_case(b"comp"));
     // A quote behind it would be a part of it.
     (safe && !may_be_command && behind.first() != Some(&quote)).then_some(behind)
 }
@@ -110,7 +123,7 @@ fn symbol<'a>(text: &'a [u8], symbol: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// A query of the table that SHOW STATUS reads.
-fn select(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
+fn select(text: &[u8], flavour: Flavour, own: Own) -> Option<Vec<u8>> {
     let name: &[u8] = match flavour {
         Flavour::MySql => b"performance_schema.session_status",
         Flavour::MariaDb => b"information_schema.session_status",
@@ -139,7 +152,7 @@ fn select(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
         found.unwrap_or(name)
     };
     let mut out = before.to_vec();
-    table(&mut out, flavour, [spelt("VARIABLE_NAME"), spelt("VARIABLE_VALUE")], tls);
+    table(&mut out, flavour, [spelt("VARIABLE_NAME"), spelt("VARIABLE_VALUE")], own);
     if !named {
         out.extend_from_slice(b" session_status");
     }
@@ -148,7 +161,7 @@ fn select(text: &[u8], flavour: Flavour, tls: (&str, &str)) -> Option<Vec<u8>> {
 }
 
 /// All rows, with the client's own where they are about the connection.
-fn table(out: &mut Vec<u8>, flavour: Flavour, [name, value]: [&str; 2], (version, cipher): (&str, &str)) {
+fn table(out: &mut Vec<u8>, flavour: Flavour, [name, value]: [&str; 2], own: Own) {
     let (schema, shown) = match (flavour, name) {
         (Flavour::MySql, _) => ("performance_schema", "VARIABLE_NAME"),
         // The table has the names in capitals, SHOW as they are written.
@@ -159,9 +172,18 @@ fn table(out: &mut Vec<u8>, flavour: Flavour, [name, value]: [&str; 2], (version
         ),
         (Flavour::MariaDb, _) => ("information_schema", "VARIABLE_NAME"),
     };
+    let Own { version, cipher, packs } = own;
+    let (is_packed, algorithm, level) = match packs {
+        None => ("OFF", "", 0),
+        // The level is what servers say.
+        Some(Algorithm::Zlib) => ("ON", "zlib", 6),
+        Some(Algorithm::Zstd { level }) => ("ON", "zstd", level),
+    };
     let query = format!(
         "(SELECT {shown} AS {name}, CASE VARIABLE_NAME WHEN 'Ssl_version' THEN '{version}' \
-         WHEN 'Ssl_cipher' THEN '{cipher}' ELSE VARIABLE_VALUE END AS {value} FROM {schema}.session_status)"
+         WHEN 'Ssl_cipher' THEN '{cipher}' WHEN 'Compression' THEN '{is_packed}' \
+         WHEN 'Compression_algorithm' THEN '{algorithm}' WHEN 'Compression_level' THEN '{level}' \
+         ELSE VARIABLE_VALUE END AS {value} FROM {schema}.session_status)"
     );
     out.extend_from_slice(query.as_bytes());
 }
@@ -195,12 +217,17 @@ fn position(text: &[u8], word: &[u8]) -> Option<usize> {
 mod tests {
     use super::*;
 
-    const TLS: (&str, &str) = ("TLSv1.3", "TLS_AES_256_GCM_SHA384");
+    const OWN: Own = Own {
+        version: "TLSv1.3",
+        cipher: "TLS_AES_256_GCM_SHA384",
+        packs: Some(Algorithm::Zstd { level: 3 }),
+    };
     const CASE: &str = "CASE VARIABLE_NAME WHEN 'Ssl_version' THEN 'TLSv1.3' WHEN 'Ssl_cipher' THEN \
-                        'TLS_AES_256_GCM_SHA384' ELSE VARIABLE_VALUE END";
+                        'TLS_AES_256_GCM_SHA384' WHEN 'Compression' THEN 'ON' WHEN 'Compression_algorithm' \
+                        THEN 'zstd' WHEN 'Compression_level' THEN '3' ELSE VARIABLE_VALUE END";
 
     fn seen(sql: &str, flavour: Flavour) -> Option<String> {
-        text(sql.as_bytes(), flavour, TLS).map(|out| String::from_utf8(out).unwrap())
+        text(sql.as_bytes(), flavour, OWN).map(|out| String::from_utf8(out).unwrap())
     }
 
     #[test]
@@ -210,6 +237,7 @@ mod tests {
             ("SHOW SESSION STATUS LIKE 'Ssl%' ;", "Variable_name LIKE 'Ssl%' ;"),
             ("\n show\tlocal\nstatus like\"Ssl\\_version\"", "Variable_name LIKE \"Ssl\\_version\""),
             ("show status where `Variable_name` = 'Ssl_cipher'", "`Variable_name` = 'Ssl_cipher'"),
+            ("show status like 'compression%'", "Variable_name LIKE 'compression%'"),
             (
                 "show status where variable_name in('ssl_cipher' ,'Uptime') or variable_name like 's%'",
                 "variable_name in('ssl_cipher' ,'Uptime') or variable_name like 's%'",
@@ -252,6 +280,8 @@ mod tests {
             "show global status like 'Ssl_cipher'",
             "show status",
             "show status like 'Threads%'",
+            "show status like 'Com%'",
+            "show status like 'Com_compress'",
             "show status like '%ssl%'",
             "show status like 'Ssl' '%'",
             "show status like 'Ssl''_version'",

@@ -451,6 +451,7 @@ fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_no
                     database: None,
                     plugin: Some(plugin),
                     attributes: b"",
+                    zstd_level: 0,
                 };
                 said.write(out);
             });
@@ -503,6 +504,7 @@ fn behind_mariadb_its_method_is_asked_for_and_the_other_one_of_who_knows_no_more
                 database: None,
                 plugin: Some(plugin),
                 attributes: b"",
+                zstd_level: 0,
             };
             said.write(out);
         });

@@ -306,6 +306,7 @@ fn response(seq: u8, plugin: &[u8], answer: &[u8]) -> Vec<u8> {
         database: Some(b"shop"),
         plugin: Some(plugin),
         attributes: b"\x03_os\x05Linux",
+        zstd_level: 0,
     };
     let mut out = Vec::new();
     put(&mut out, seq, |out| response.write(out));

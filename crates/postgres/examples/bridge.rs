@@ -417,6 +417,7 @@ fn main() {
                 secured: None,
                 greeting: Arc::default(),
                 default_method: AuthMethod::Trust,
+                compression: true,
                 rsa: None,
             };
             pool.clients.push(Client {

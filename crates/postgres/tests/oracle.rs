@@ -23,6 +23,7 @@ fn accept() -> Accept {
         secured: None,
         greeting: Arc::default(),
         default_method: AuthMethod::Trust,
+        compression: true,
         rsa: None,
     })
 }

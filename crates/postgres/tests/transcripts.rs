@@ -69,6 +69,7 @@ fn front() -> Front {
         secured: None,
         greeting: std::sync::Arc::default(),
         default_method: AuthMethod::Trust,
+        compression: true,
         rsa: None,
     });
     let mut packet = b"\0\0\0\0\0\x03\0\0user\0u\0\0".to_vec();

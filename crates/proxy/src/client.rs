@@ -10,8 +10,8 @@ use crate::wing::Wing;
 use std::sync::Arc;
 use weir_config::Learnt;
 use weir_net::Peer;
-use weir_session::Login;
 use weir_session::login::AcceptStep;
+use weir_session::{Front, Login};
 use weir_wire::{Fault, Needs};
 
 /// A connection from an application.
@@ -175,6 +175,15 @@ impl<W: Wing, S> Client<W, S> {
     /// As it stands at the door.
     pub fn visitor(&self) -> Visitor<'_> {
         Visitor { peer: &self.peer, secured: self.stream.line.secured() }
+    }
+
+    /// It has been told that its login is through: what its bytes are packed by holds from here on.
+    pub fn greeted(&mut self) {
+        self.is.greeted = true;
+        self.before = None;
+        if let Some(packing) = self.front().and_then(|front| front.take_packing()) {
+            self.stream.pack(packing);
+        }
     }
 
     /// The front, once logged in.

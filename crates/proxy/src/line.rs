@@ -1,7 +1,7 @@
-//! A connection's transport: a socket, with or without TLS.
+//! A connection's transport: a socket, with or without TLS, with or without packing over it.
 //!
-//! Owns: the socket, and the state that TLS keeps for it. On a plain connection each call is the socket's own
-//! behind one branch. Must not know: what the bytes mean, whose connection it is.
+//! Owns: the socket, and the state that TLS and packing keep for it. On a plain connection each call is the
+//! socket's own behind one branch. Must not know: what the bytes mean, whose connection it is.
 //!
 //! The costly step of a handshake can be moved to another thread ([`Line::lend`]): until it is back, nothing
 //! is read or written.
@@ -11,11 +11,14 @@
 //! repeat the same bytes first; an idle connection keeps no buffer here, except for the tickets of a client
 //! that has not been sent anything yet.
 
+use packed::Packed;
 use std::io;
 use std::sync::Arc;
 use weir_net::Net;
+use weir_session::Packing;
 use weir_session::login::Secured;
 use weir_tls::{Facts, Stream, TlsError};
+use weir_wire::FaultKind;
 
 /// Plain bytes that are encrypted at a time: some records of 16 kB, so that a slow peer leaves little behind.
 const SEAL_BYTES: usize = 64 * 1024;
@@ -31,11 +34,18 @@ pub struct Line<S> {
     /// The end of the peer's bytes has been announced, which may stand right behind a short read: read until
     /// it is met.
     pub hup: bool,
-    tls: Option<Box<Tls>>,
+    over: Option<Box<Over>>,
+}
+
+/// What stands over a socket.
+#[derive(Default)]
+pub struct Over {
+    tls: Option<Tls>,
+    packed: Option<Packed>,
 }
 
 /// What TLS keeps for a connection.
-pub struct Tls {
+struct Tls {
     /// Away while another thread takes a step of the handshake.
     stream: Option<Stream>,
     /// Decrypted and not yet taken.
@@ -73,8 +83,16 @@ impl<S> Line<S> {
     }
 
     /// As it was before it was taken apart.
-    pub fn with(socket: S, tls: Option<Box<Tls>>) -> Self {
-        Line { socket, readable: false, hup: false, tls }
+    pub fn with(socket: S, over: Option<Box<Over>>) -> Self {
+        Line { socket, readable: false, hup: false, over }
+    }
+
+    fn tls(&self) -> Option<&Tls> {
+        self.over.as_deref()?.tls.as_ref()
+    }
+
+    fn tls_mut(&mut self) -> Option<&mut Tls> {
+        self.over.as_deref_mut()?.tls.as_mut()
     }
 
     /// The socket.
@@ -82,16 +100,23 @@ impl<S> Line<S> {
         &self.socket
     }
 
-    /// The socket and the TLS over it, to go elsewhere together.
-    pub fn into_parts(self) -> (S, Option<Box<Tls>>) {
-        (self.socket, self.tls)
+    /// The socket and what stands over it, to go elsewhere together.
+    pub fn into_parts(self) -> (S, Option<Box<Over>>) {
+        (self.socket, self.over)
+    }
+
+    /// From here on all bytes are packed. `early` was read already and belongs to it; `clear` is what was
+    /// said before, and not yet sent. What is packed stays so.
+    pub fn pack(&mut self, packing: Box<dyn Packing>, early: Vec<u8>, clear: Vec<u8>) {
+        let over = self.over.get_or_insert_default();
+        over.packed = Some(Packed::new(packing, early, clear));
     }
 
     /// TLS begins. `early` was read already and belongs to it; `clear` is what the socket has not taken yet
     /// of what was said before.
     pub fn secure(&mut self, stream: Stream, early: &[u8], clear: &[u8]) {
         let (plain, out) = (Vec::new(), clear.to_vec());
-        self.tls = Some(Box::new(Tls {
+        let tls = Tls {
             stream: Some(stream),
             plain,
             early: early.to_vec(),
@@ -101,26 +126,27 @@ impl<S> Line<S> {
             answered: false,
             shut: false,
             tickets_only: false,
-        }));
+        };
+        self.over = Some(Box::new(Over { tls: Some(tls), packed: None }));
     }
 
     /// A handshake is under way.
     #[inline]
     pub fn is_handshaking(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.told && tls.is_handshaking())
+        self.tls().is_some_and(|tls| !tls.told && tls.is_handshaking())
     }
 
     /// The next step of a handshake is the costly one: the peer's hello is to be answered, by a key exchange
     /// and a signature.
     #[inline]
     pub fn is_expecting_hello(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.answered && tls.stream.is_some())
+        self.tls().is_some_and(|tls| !tls.answered && tls.stream.is_some())
     }
 
     /// A step of the handshake is being taken elsewhere.
     #[inline]
     pub fn is_lent(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| tls.stream.is_none())
+        self.tls().is_some_and(|tls| tls.stream.is_none())
     }
 
     /// Reads what is there for the handshake, and gives both away for a step to be taken elsewhere. `None`:
@@ -129,7 +155,8 @@ impl<S> Line<S> {
     /// # Errors
     /// `WouldBlock` when nothing is there to be read, or there is no TLS; else the connection is broken.
     pub fn lend<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Option<Handshake>> {
-        let Some(tls) = &mut self.tls else { return Err(io::ErrorKind::WouldBlock.into()) };
+        let tls = self.over.as_deref_mut().and_then(|over| over.tls.as_mut());
+        let Some(tls) = tls else { return Err(io::ErrorKind::WouldBlock.into()) };
         let input = if tls.early.is_empty() {
             let len = net.recv(&self.socket, buf)?;
             buf[..len].to_vec()
@@ -149,7 +176,7 @@ impl<S> Line<S> {
     /// # Errors
     /// Of kind `InvalidData`: TLS's own, [`Line`] tells which; else the connection is broken.
     pub fn take_back<N: Net<Socket = S>>(&mut self, net: &mut N, step: Handshake) -> io::Result<()> {
-        match &mut self.tls {
+        match self.over.as_deref_mut().and_then(|over| over.tls.as_mut()) {
             Some(tls) => tls.take_back(net, &self.socket, step),
             None => Ok(()),
         }
@@ -158,7 +185,7 @@ impl<S> Line<S> {
     /// What a handshake that has just ended came to. Once.
     #[inline]
     pub fn take_secured(&mut self) -> Option<Arc<Secured>> {
-        let tls = self.tls.as_mut().filter(|tls| !tls.told)?;
+        let tls = self.tls_mut().filter(|tls| !tls.told)?;
         let facts = tls.stream.as_ref()?.facts()?;
         tls.told = true;
         Some(Arc::new(secured(facts)))
@@ -166,19 +193,19 @@ impl<S> Line<S> {
 
     /// What is known of the TLS that is there.
     pub fn secured(&self) -> Option<Arc<Secured>> {
-        self.tls.as_ref()?.stream.as_ref()?.facts().map(|facts| Arc::new(secured(facts)))
+        self.tls()?.stream.as_ref()?.facts().map(|facts| Arc::new(secured(facts)))
     }
 
     /// There is TLS, or the beginning of it.
     #[inline]
     pub fn is_tls(&self) -> bool {
-        self.tls.is_some()
+        self.tls().is_some()
     }
 
-    /// Bytes of TLS itself wait for the socket.
+    /// Bytes of TLS itself, or packed ones, wait for the socket.
     #[inline]
     pub fn has_unsent(&self) -> bool {
-        self.tls.as_ref().is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only && !tls.shut)
+        self.over.as_deref().is_some_and(Over::has_unsent)
     }
 
     /// Reads what is there. An error of kind `InvalidData` is TLS's.
@@ -187,12 +214,9 @@ impl<S> Line<S> {
     /// `WouldBlock` when nothing is there; `InvalidData`: TLS's own; else the connection is broken.
     #[inline]
     pub fn recv<N: Net<Socket = S>>(&mut self, net: &mut N, buf: &mut [u8]) -> io::Result<Received> {
-        match &mut self.tls {
-            None => {
-                let len = net.recv(&self.socket, buf)?;
-                Ok(Received { len, drained: len < buf.len() })
-            }
-            Some(tls) => tls.recv(net, &self.socket, buf, self.hup),
+        match &mut self.over {
+            None => read(net, &self.socket, buf),
+            Some(over) => over.recv(net, &self.socket, buf, self.hup),
         }
     }
 
@@ -202,9 +226,9 @@ impl<S> Line<S> {
     /// `WouldBlock` when there is no room; else the connection is broken.
     #[inline]
     pub fn send<N: Net<Socket = S>>(&mut self, net: &mut N, bytes: &[u8]) -> io::Result<usize> {
-        match &mut self.tls {
+        match &mut self.over {
             None => net.send(&self.socket, bytes),
-            Some(tls) => tls.send(net, &self.socket, bytes),
+            Some(over) => over.send(net, &self.socket, bytes),
         }
     }
 
@@ -213,11 +237,11 @@ impl<S> Line<S> {
     /// # Errors
     /// `InvalidData`: TLS's own; else the connection is broken.
     pub fn nudge<N: Net<Socket = S>>(&mut self, net: &mut N) -> io::Result<()> {
-        let Some(tls) = &mut self.tls else { return Ok(()) };
-        if tls.is_handshaking() {
+        let Some(over) = self.over.as_deref_mut() else { return Ok(()) };
+        if let Some(tls) = over.tls.as_mut().filter(|tls| tls.is_handshaking()) {
             tls.process(net, &self.socket, &mut [])?;
         }
-        match tls.flush(net, &self.socket) {
+        match over.flush(net, &self.socket) {
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => Ok(()),
             flushed => flushed,
         }
@@ -225,7 +249,12 @@ impl<S> Line<S> {
 
     /// Tells the peer that nothing more will come.
     pub fn shutdown_write<N: Net<Socket = S>>(&mut self, net: &mut N) {
-        if let Some(tls) = &mut self.tls {
+        if let Some(over) = self.over.as_deref_mut()
+            && over.packed.is_some()
+        {
+            let _ = over.flush(net, &self.socket);
+        }
+        if let Some(tls) = self.over.as_deref_mut().and_then(|over| over.tls.as_mut()) {
             // Who cannot take the farewell now learns the same from the socket.
             if let Some(stream) = &mut tls.stream {
                 let _ = stream.close(&mut tls.out);
@@ -239,6 +268,69 @@ impl<S> Line<S> {
     /// Closes it.
     pub fn close<N: Net<Socket = S>>(self, net: &mut N, abort: bool) {
         net.close(self.socket, abort);
+    }
+}
+
+fn read<N: Net>(net: &mut N, socket: &N::Socket, buf: &mut [u8]) -> io::Result<Received> {
+    let len = net.recv(socket, buf)?;
+    Ok(Received { len, drained: len < buf.len() })
+}
+
+impl Over {
+    fn has_unsent(&self) -> bool {
+        let tls = self.tls.as_ref();
+        tls.is_some_and(|tls| !tls.out.is_empty() && !tls.tickets_only && !tls.shut)
+            || self.packed.as_ref().is_some_and(Packed::has_unsent)
+    }
+
+    fn recv<N: Net>(
+        &mut self,
+        net: &mut N,
+        socket: &N::Socket,
+        buf: &mut [u8],
+        hup: bool,
+    ) -> io::Result<Received> {
+        let tls = &mut self.tls;
+        let mut below = |buf: &mut [u8]| match tls {
+            None => read(net, socket, buf),
+            Some(tls) => tls.recv(net, socket, buf, hup),
+        };
+        match &mut self.packed {
+            None => below(buf),
+            Some(packed) => packed.recv(buf, below),
+        }
+    }
+
+    fn send<N: Net>(&mut self, net: &mut N, socket: &N::Socket, bytes: &[u8]) -> io::Result<usize> {
+        let tls = &mut self.tls;
+        let mut below = |bytes: &[u8]| match tls {
+            None => net.send(socket, bytes),
+            Some(tls) => tls.send(net, socket, bytes),
+        };
+        match &mut self.packed {
+            None => below(bytes),
+            Some(packed) => packed.send(bytes, below),
+        }
+    }
+
+    /// Sends what is packed and what is encrypted, or as much as the socket takes.
+    fn flush<N: Net>(&mut self, net: &mut N, socket: &N::Socket) -> io::Result<()> {
+        let tls = &mut self.tls;
+        if let Some(packed) = &mut self.packed {
+            packed.flush(|bytes| match tls {
+                None => net.send(socket, bytes),
+                Some(tls) => tls.send(net, socket, bytes),
+            })?;
+        }
+        tls.as_mut().map_or(Ok(()), |tls| tls.flush(net, socket))
+    }
+}
+
+/// What a client or a server did that its connection has ended by.
+pub fn kind_of(error: &io::Error) -> FaultKind {
+    match error.kind() {
+        io::ErrorKind::InvalidInput => FaultKind::ClientProtocol,
+        _ => FaultKind::ClientGone,
     }
 }
 
@@ -423,6 +515,8 @@ impl Tls {
         Ok(sent)
     }
 }
+
+mod packed;
 
 #[cfg(test)]
 mod tests;

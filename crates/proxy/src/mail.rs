@@ -3,7 +3,7 @@
 use crate::console::Letter;
 use crate::crypto::WorkDone;
 use crate::ids::{Key, Kind};
-use crate::line::Tls;
+use crate::line::Over;
 use crate::pool::{Place, PoolEntry, PoolId, Right};
 use crate::server::{Cleaning, ServerFlags};
 use crate::wing::{MySql, Postgres, Wing};
@@ -140,7 +140,7 @@ pub struct Transfer<W: Wing, N: Net> {
     /// Its connection.
     pub parcel: N::Parcel,
     /// The TLS over it.
-    pub tls: Option<Box<Tls>>,
+    pub over: Option<Box<Over>>,
     /// The end of its bytes has been announced.
     pub hup: bool,
     /// Where it leads.

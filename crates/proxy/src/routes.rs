@@ -231,6 +231,10 @@ impl Routes for ConfigRoutes {
         }
     }
 
+    fn compresses(&self) -> bool {
+        self.snapshot.values.bool(Key::MysqlCompression)
+    }
+
     fn default_method(&self, protocol: Protocol) -> AuthMethod {
         match self.snapshot.realm(protocol).auth {
             Auth::Method(method) => method,

@@ -213,6 +213,10 @@ pub trait Routes: Send + Sync {
     fn question(&self, _protocol: Protocol, _login: &Login) -> Option<Question> {
         None
     }
+    /// Clients may have their connections compressed.
+    fn compresses(&self) -> bool {
+        true
+    }
     /// This peer is a load balancer: its connections begin with a PROXY header.
     fn is_balancer(&self, _protocol: Protocol, _peer: &Peer) -> bool {
         false

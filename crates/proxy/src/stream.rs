@@ -10,6 +10,7 @@ use crate::line::{Line, Received};
 use crate::pending::Pending;
 use std::io;
 use weir_net::Net;
+use weir_session::Packing;
 
 /// A line, and what waits on both sides of it.
 pub struct Stream<S> {
@@ -40,6 +41,15 @@ impl<S> Stream<S> {
     /// Nothing waits.
     pub fn new(line: Line<S>) -> Self {
         Stream { line, input: Pending::default(), output: Pending::default() }
+    }
+
+    /// From here on all bytes are packed: those that wait on both sides stand before and behind that.
+    pub fn pack(&mut self, packing: Box<dyn Packing>) {
+        let (early, clear) = (self.input.as_slice().to_vec(), self.output.as_slice().to_vec());
+        self.input.clear();
+        self.output.clear();
+        self.line.readable |= !early.is_empty();
+        self.line.pack(packing, early, clear);
     }
 
     /// Reads what is there.

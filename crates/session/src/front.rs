@@ -1,7 +1,7 @@
 //! A logged-in client.
 
-use crate::Console;
 use crate::login::KillOutcome;
+use crate::{Console, Packing};
 use std::sync::Arc;
 use weir_sql::catalogue::Knowledge;
 use weir_wire::{Fault, Found, Pins};
@@ -104,6 +104,10 @@ pub trait Front: Console + Send {
     /// What was found last must not run before its server listens for it itself (`Needs::home`).
     fn wants_home(&self) -> bool {
         false
+    }
+    /// What its bytes are packed by from the end of its login on. Asked once.
+    fn take_packing(&mut self) -> Option<Box<dyn Packing>> {
+        None
     }
     /// It needs a server that was opened with these startup parameters.
     fn startup_parameters(&self) -> Option<Vec<(String, String)>> {

@@ -18,6 +18,7 @@ mod front;
 pub mod listen;
 pub mod login;
 mod machines;
+mod packing;
 mod protocol;
 mod welcomes;
 
@@ -28,5 +29,6 @@ pub use console::Console;
 pub use front::Front;
 pub use login::{Admission, AuthMethod, Login};
 pub use machines::Machines;
+pub use packing::Packing;
 pub use protocol::Protocol;
 pub use welcomes::Welcomes;

@@ -165,6 +165,8 @@ pub struct AcceptParams {
     pub greeting: Arc<ServerGreeting>,
     /// MySQL: the method named in the greeting, before the user is known.
     pub default_method: AuthMethod,
+    /// MySQL: compression is offered.
+    pub compression: bool,
     /// MySQL: the RSA key for caching_sha2_password without TLS.
     pub rsa: Option<Arc<RsaKey>>,
 }

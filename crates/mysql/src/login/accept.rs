@@ -24,6 +24,7 @@ use crate::message::response::{
     ChangeUser, HandshakeResponse, SSL_REQUEST_BYTES, put_auth_switch, read_capabilities,
 };
 use crate::message::{Capabilities, status};
+use crate::packing::Algorithm;
 use std::sync::Arc;
 use weir_auth::caching_sha2::{self, Fast};
 use weir_auth::{Job, JobDone, Secret, native};
@@ -70,6 +71,9 @@ pub struct Accept {
     multi_statements: Option<bool>,
     /// What FOUND_ROWS() gives: a login on top of a session leaves it.
     found_rows: Option<FoundLeft>,
+    /// What the client's bytes are packed by behind its OK, or already.
+    packs: Option<Algorithm>,
+    is_packed: bool,
     /// Told with the final OK.
     vouch: Option<Box<str>>,
     /// The answer that came with the name of a method was made for another scramble.
@@ -80,6 +84,8 @@ pub struct Accept {
 impl Accept {
     fn offered(&self) -> Capabilities {
         let offered = Capabilities::OFFERED.and(Capabilities(self.params.greeting.capabilities));
+        let packing = Capabilities::COMPRESS.or(Capabilities::ZSTD_COMPRESSION);
+        let offered = if self.params.compression { offered } else { offered.without(packing) };
         if self.params.tls == TlsOffer::Off { offered } else { offered.or(Capabilities::SSL) }
     }
 
@@ -112,6 +118,7 @@ impl Accept {
         }
         let response = HandshakeResponse::read(payload).map_err(malformed)?;
         self.capabilities = response.capabilities.and(self.offered()).without(Capabilities::SSL);
+        self.packs = algorithm_of(self.capabilities, response.zstd_level);
         self.collation = u16::from(response.collation);
         self.user = String::from_utf8_lossy(response.user).into_owned();
         let database = response.database.map(|name| String::from_utf8_lossy(name).into_owned());
@@ -267,6 +274,8 @@ impl weir_session::Accept for Accept {
             with_password: false,
             multi_statements: None,
             found_rows: None,
+            packs: None,
+            is_packed: false,
             vouch: None,
             stale: false,
             state: State::ExpectResponse,
@@ -293,6 +302,8 @@ impl weir_session::Accept for Accept {
         accept.user = String::from_utf8_lossy(change.user).into_owned();
         accept.with_password = !change.answer.is_empty();
         accept.stale = true;
+        accept.packs = front.login.as_deref().and_then(|login| login.packs);
+        accept.is_packed = accept.packs.is_some();
         if let Some(scramble) = front.login.as_deref().and_then(|login| login.scramble) {
             accept.scramble = scramble;
             accept.stale = false;
@@ -438,9 +449,15 @@ impl weir_session::Accept for Accept {
             front.take_found_rows(left);
         }
         let scramble = (!self.capabilities.has(Capabilities::PLUGIN_AUTH)).then_some(self.scramble);
-        if scramble.is_some() || self.params.secured.is_some() {
-            front.login =
-                Some(Box::new(FromLogin { scramble, secured: self.params.secured, vouch: self.vouch }));
+        let (secured, vouch) = (self.params.secured, self.vouch);
+        if scramble.is_some() || secured.is_some() || self.packs.is_some() {
+            front.login = Some(Box::new(FromLogin {
+                scramble,
+                secured,
+                vouch,
+                packs: self.packs,
+                is_packed: self.is_packed,
+            }));
         }
         front
     }
@@ -457,6 +474,14 @@ fn scramble_of(nonce: &[u8; 64]) -> [u8; SCRAMBLE_BYTES] {
         }
     }
     scramble
+}
+
+/// Servers prefer zlib where a client has both.
+fn algorithm_of(capabilities: Capabilities, zstd_level: u8) -> Option<Algorithm> {
+    if capabilities.has(Capabilities::COMPRESS) {
+        return Some(Algorithm::Zlib);
+    }
+    capabilities.has(Capabilities::ZSTD_COMPRESSION).then(|| Algorithm::zstd(zstd_level))
 }
 
 fn plugin_of(method: AuthMethod) -> &'static [u8] {

@@ -224,6 +224,7 @@ impl Connect {
             database: Some(self.params.database.as_bytes()),
             plugin: Some(method.name()),
             attributes: &attributes,
+            zstd_level: 0,
         };
         self.seq = frame::put(out, self.seq, |out| response.write(out));
     }

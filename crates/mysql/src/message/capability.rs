@@ -53,6 +53,8 @@ flags! {
     SESSION_TRACK = 23;
     /// Rows end with an OK packet and no EOF stands behind column definitions.
     DEPRECATE_EOF = 24;
+    /// Compression by zstd; the login ends with its level.
+    ZSTD_COMPRESSION = 26;
     /// MariaDB: column definitions say what a type is made from (JSON, UUID, INET6, POINT).
     EXTENDED_METADATA = 35;
 }
@@ -62,13 +64,13 @@ const VARIANT_SHIFT: u32 = 16;
 
 impl Capabilities {
     /// What Weir offers to clients, as far as their servers have it (TLS whatever the servers have, by
-    /// settings). No compression, no optional metadata, no query attributes; of MariaDB's own only the
-    /// metadata.
+    /// settings). No optional metadata, no query attributes; of MariaDB's own only the metadata.
     pub const OFFERED: Capabilities = Capabilities::all(&[
         Capabilities::LONG_PASSWORD,
         Capabilities::FOUND_ROWS,
         Capabilities::LONG_FLAG,
         Capabilities::CONNECT_WITH_DB,
+        Capabilities::COMPRESS,
         Capabilities::LOCAL_FILES,
         Capabilities::IGNORE_SPACE,
         Capabilities::PROTOCOL_41,
@@ -83,6 +85,7 @@ impl Capabilities {
         Capabilities::PLUGIN_AUTH_LENENC,
         Capabilities::SESSION_TRACK,
         Capabilities::DEPRECATE_EOF,
+        Capabilities::ZSTD_COMPRESSION,
         Capabilities::EXTENDED_METADATA,
     ]);
 

@@ -24,6 +24,8 @@ pub struct HandshakeResponse<'a> {
     pub plugin: Option<&'a [u8]>,
     /// Connection attributes as they came: names and values in turn, length-encoded.
     pub attributes: &'a [u8],
+    /// Level of zstd.
+    pub zstd_level: u8,
 }
 
 /// Only the fixed part of a login with the SSL flag: an SSLRequest.
@@ -72,6 +74,10 @@ impl<'a> HandshakeResponse<'a> {
         if capabilities.has(Capabilities::CONNECT_ATTRS) && !r.is_empty() {
             attributes = lenenc::string(&mut r)?;
         }
+        let mut zstd_level = 0;
+        if capabilities.has(Capabilities::ZSTD_COMPRESSION) && !r.is_empty() {
+            zstd_level = r.u8()?;
+        }
         Ok(HandshakeResponse {
             capabilities,
             max_packet_bytes,
@@ -81,6 +87,7 @@ impl<'a> HandshakeResponse<'a> {
             database,
             plugin,
             attributes,
+            zstd_level,
         })
     }
 
@@ -107,6 +114,9 @@ impl<'a> HandshakeResponse<'a> {
         }
         if self.capabilities.has(Capabilities::CONNECT_ATTRS) {
             lenenc::put_string(out, self.attributes);
+        }
+        if self.capabilities.has(Capabilities::ZSTD_COMPRESSION) {
+            out.push(self.zstd_level);
         }
     }
 }
@@ -197,6 +207,7 @@ mod tests {
             database: capabilities.has(Capabilities::CONNECT_WITH_DB).then_some(b"weir"),
             plugin: capabilities.has(Capabilities::PLUGIN_AUTH).then_some(b"mysql_native_password"),
             attributes: if capabilities.has(Capabilities::CONNECT_ATTRS) { b"\x01a\x01b" } else { b"" },
+            zstd_level: if capabilities.has(Capabilities::ZSTD_COMPRESSION) { 7 } else { 0 },
         }
     }
 

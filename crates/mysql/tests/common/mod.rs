@@ -320,6 +320,7 @@ pub fn accept_params(id: u32, method: AuthMethod) -> AcceptParams {
         secured: None,
         greeting: Arc::new(weir_mysql::message::greeting::before_any("9.7.4")),
         default_method: method,
+        compression: true,
         rsa: None,
     }
 }
@@ -432,6 +433,7 @@ pub fn client(id: u32, capabilities: Capabilities, database: Option<&str>) -> Fr
         database: database.map(str::as_bytes),
         plugin: Some(b"caching_sha2_password"),
         attributes: b"",
+        zstd_level: 0,
     };
     put(&mut out, 1, |out| response.write(out));
     let (used, step) = accept.handle_input(&out, &mut Vec::new()).expect("a handshake response");

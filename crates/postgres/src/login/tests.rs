@@ -31,6 +31,7 @@ fn accept() -> Accept {
         secured: None,
         greeting: Arc::default(),
         default_method: AuthMethod::Trust,
+        compression: true,
         rsa: None,
     })
 }
@@ -439,6 +440,7 @@ fn offered(tls: TlsOffer) -> Accept {
         secured: None,
         greeting: Arc::default(),
         default_method: AuthMethod::Trust,
+        compression: true,
         rsa: None,
     })
 }

@@ -200,14 +200,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let mut out = std::mem::take(&mut self.staging);
         if welcomes.greet(front, &mut out) {
-            client.is.greeted = true;
-            client.before = None;
-            self.cells.wing.logins_ok.inc();
-            self.leave_login(key);
-        }
-        self.send_client(cx, key, &out);
-        self.recycle(out);
-        if self.clients.get(key).is_some_and(|client| !client.is.greeted) {
+            self.greeted(cx, key, out);
+        } else {
+            self.recycle(out);
             let text = "settings that were confirmed cannot be greeted";
             self.end_client(cx, key, Fault::new(FaultKind::ServerProtocol, text));
         }

@@ -481,22 +481,27 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Phase::Session(front) = &mut client.phase else { return };
         let greeted = !asks && pool.entry.welcomes().greet(front, &mut out);
         if greeted {
-            client.is.greeted = true;
-            client.before = None;
-            self.cells.wing.logins_ok.inc();
-            self.leave_login(key);
+            self.greeted(cx, key, out);
+            self.arm_client(cx, key);
         } else {
             client.is.choosy = front.startup_parameters().is_some();
             let wants = self.books().want(key, Want::Welcome);
             self.sound(wants);
-        }
-        self.send_client(cx, key, &out);
-        self.recycle(out);
-        if greeted {
-            self.arm_client(cx, key);
-        } else {
+            self.send_client(cx, key, &out);
+            self.recycle(out);
             self.acquire_or_wait(cx, key);
             self.try_for_login(cx, key);
+        }
+    }
+
+    /// The login is through, which `out` tells the client.
+    pub(super) fn greeted(&mut self, cx: &mut Cx<'_, N>, key: Key, out: Vec<u8>) {
+        self.cells.wing.logins_ok.inc();
+        self.leave_login(key);
+        self.send_client(cx, key, &out);
+        self.recycle(out);
+        if let Some(client) = self.clients.get_mut(key) {
+            client.greeted();
         }
     }
 
@@ -522,6 +527,7 @@ pub(super) fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Pe
         secured: None,
         greeting: cx.shared.greetings.current(),
         default_method: cx.settings.routes.default_method(W::PROTOCOL),
+        compression: cx.settings.routes.compresses(),
         rsa: cx.shared.rsa.clone(),
     }
 }

@@ -26,12 +26,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         debug_assert!(output.is_empty());
         let hup = line.hup;
         let ServerPhase::Live(back) = phase else { return };
-        let (socket, tls) = line.into_parts();
+        let (socket, over) = line.into_parts();
         match cx.net.pack(socket, to) {
             Ok(parcel) => {
                 let transfer = Transfer {
                     parcel,
-                    tls,
+                    over,
                     hup,
                     target,
                     right,
@@ -56,7 +56,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A server arrives from another worker.
     pub(super) fn taken_over(&mut self, cx: &mut Cx<'_, N>, transfer: Transfer<W, N>) {
         inject::here("taken_over");
-        let Transfer { parcel, tls, target, right, back, input, opened_ms, spec_epoch, cleaning, is, hup } =
+        let Transfer { parcel, over, target, right, back, input, opened_ms, spec_epoch, cleaning, is, hup } =
             transfer;
         let entry = right.entry().clone();
         let key = self.servers.next_key();
@@ -71,7 +71,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 return;
             }
         };
-        let mut line = Line::with(socket, tls);
+        let mut line = Line::with(socket, over);
         (line.readable, line.hup) = (true, hup);
         self.books().enter(Server {
             stream: Stream { line, input, output: Pending::default() },

@@ -5,7 +5,7 @@ use crate::books::{Holding, Want};
 use crate::client::{Client, Phase};
 use crate::context::Cx;
 use crate::ids::Key;
-use crate::line::Received;
+use crate::line::{self, Received};
 use crate::panics::inject;
 use crate::stream::Heard;
 use crate::wing::{Back, Front, Welcomes, Wing};
@@ -64,9 +64,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                     self.tls_failed(cx, key, &e);
                     break;
                 }
-                Heard::Failed(_) => {
+                Heard::Failed(e) => {
                     client.is.broken = true;
-                    self.close_client(cx, key, Some(FaultKind::ClientGone.into()));
+                    self.close_client(cx, key, Some(line::kind_of(&e).into()));
                     break;
                 }
             }

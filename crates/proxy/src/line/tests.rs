@@ -211,7 +211,7 @@ fn tickets_go_with_the_first_bytes() {
             server.send(&mut net, b"hello").unwrap();
             let received = read(&mut client, &mut net, &mut buf, false).unwrap();
             assert_eq!(buf[..received.len], *b"hello");
-            let facts = server.tls.as_ref().unwrap().stream.as_ref().unwrap().facts().unwrap();
+            let facts = server.tls().unwrap().stream.as_ref().unwrap().facts().unwrap();
             assert_eq!(facts.resumed, resumed, "{protocols}");
         }
     }
@@ -302,7 +302,7 @@ fn a_handshake_that_has_failed_is_not_lent_again() {
     server.secure(acceptor().accept().unwrap(), &[], &[]);
     // No alert was written.
     let failed = Err(TlsError::Tls("too much".to_owned()));
-    let tls = server.tls.as_mut().unwrap();
+    let tls = server.tls_mut().unwrap();
     assert_eq!(tls.after(&mut net, &0, true, failed).unwrap_err().kind(), io::ErrorKind::InvalidData);
     assert!(!server.is_expecting_hello());
 }
