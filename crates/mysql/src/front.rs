@@ -30,10 +30,9 @@ pub(crate) use self::last::{FoundLeft, opens_nothing};
 use self::long::Long;
 use crate::binding::Wants;
 use crate::frame::HEADER_BYTES;
-use crate::message::greeting::SCRAMBLE_BYTES;
+use crate::login::FromLogin;
 use crate::message::ok::{Change, changes, told_once};
 use crate::message::{Capabilities, Command, status};
-use crate::packing::{Algorithm, Packing};
 use crate::prepared::{ClientStatements, Text};
 use crate::rewrite::{self, Rewritten};
 use crate::says::{Says, Shows, Skipped};
@@ -43,7 +42,6 @@ use crate::warnings::{Kept, Left, Warnings};
 use std::sync::Arc;
 use weir_session::login::ClientId;
 use weir_session::login::KillOutcome;
-use weir_session::login::Secured;
 use weir_sql::catalogue::Knowledge;
 use weir_sql::{Class, Dialect, Kill, Locks, Uses, classify_in};
 use weir_wire::Found;
@@ -250,21 +248,6 @@ pub(crate) struct Rare {
     pub outlives_reset: bool,
     /// Its user variables.
     pub variables: variables::Own,
-}
-
-/// What few logins leave behind.
-#[derive(Debug, Default)]
-pub(crate) struct FromLogin {
-    /// The scramble of the greeting, for a client that knows no other way to prove itself again.
-    pub scramble: Option<[u8; SCRAMBLE_BYTES]>,
-    /// The client came inside TLS.
-    pub secured: Option<Arc<Secured>>,
-    /// What vouches for the certificate, until it is told.
-    pub vouch: Option<Box<str>>,
-    /// What its bytes are packed by.
-    pub packs: Option<Algorithm>,
-    /// They already are.
-    pub is_packed: bool,
 }
 
 /// A logged-in client.
@@ -728,15 +711,9 @@ impl Front {
         self.id.unique()
     }
 
-    /// The TLS of this client's connection.
-    pub(crate) fn secured(&self) -> Option<&Arc<Secured>> {
-        self.login.as_deref()?.secured.as_ref()
-    }
-
     /// What SHOW STATUS may tell of this client's connection.
     fn connection(&self) -> Own {
-        let (version, cipher) = self.secured().map_or(("", ""), |secured| (secured.version, secured.cipher));
-        Own { version, cipher, packs: self.login.as_deref().and_then(|login| login.packs) }
+        self.login.as_deref().map(FromLogin::connection).unwrap_or_default()
     }
 
     /// What the text may ask about this client, for [`rewrite::text`].
@@ -898,10 +875,7 @@ impl weir_session::Front for Front {
     }
 
     fn take_packing(&mut self) -> Option<Box<dyn weir_session::Packing>> {
-        let login = self.login.as_deref_mut().filter(|login| !login.is_packed)?;
-        let algorithm = login.packs?;
-        login.is_packed = true;
-        Some(Box::new(Packing::new(algorithm)))
+        self.login.as_deref_mut()?.take_packing()
     }
 
     /// Some server may have settled the parameters of the statement as they were settled for its client.

@@ -15,10 +15,10 @@
 //! TLS begins after a response that is cut to 32 bytes with the SSL flag; the complete response follows
 //! inside. What a client sent in cleartext before TLS is not read again.
 
-use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, KEY_REQUEST, MORE_DATA, NATIVE};
+use super::{CACHING_SHA2, CLEAR, FAST_OK, FULL_NEEDED, FromLogin, KEY_REQUEST, MORE_DATA, NATIVE};
 use crate::error;
 use crate::frame;
-use crate::front::{FoundLeft, FromLogin, Front};
+use crate::front::{FoundLeft, Front};
 use crate::message::greeting::{Greeting, SCRAMBLE_BYTES};
 use crate::message::response::{
     ChangeUser, HandshakeResponse, SSL_REQUEST_BYTES, put_auth_switch, read_capabilities,
