@@ -274,21 +274,33 @@ pub(crate) fn execution_of(kinds: &[u8]) -> Option<Box<[u8]>> {
 
 /// What the server can tell apart of the parameters of this COM_STMT_EXECUTE (or of as much of it as is
 /// there). `types` are those the client has bound, `long_data` its COM_STMT_SEND_LONG_DATA packets.
-pub(crate) fn of(payload: &[u8], execute: &Execute, types: &[u8], long_data: &[u8]) -> Binding {
-    let mut out = Vec::with_capacity(types.len());
-    let long = long_parameters(long_data);
-    let mut values = values_of(payload, execute, types);
-    for (i, bytes) in types.chunks_exact(2).enumerate() {
-        let (kind, flags) = (bytes[0], bytes[1] & 0x80);
-        if long.contains(&i) {
-            out.extend_from_slice(&[kind, text::LONG]);
-        } else if kind == kind::NULL || is_null(payload, i) {
-            out.extend_from_slice(&[0, 0]);
-        } else {
-            out.extend_from_slice(&parameter(kind, flags, &mut values));
-        }
+///
+/// `like` is what the statement has settled already, which most executions repeat.
+pub(crate) fn of(
+    payload: &[u8],
+    execute: &Execute,
+    types: &[u8],
+    long_data: &[u8],
+    like: Option<&Binding>,
+) -> Binding {
+    let long = &long_parameters(long_data);
+    let parameters = || {
+        let mut values = values_of(payload, execute, types);
+        types.chunks_exact(2).enumerate().flat_map(move |(i, bytes)| {
+            let (kind, flags) = (bytes[0], bytes[1] & 0x80);
+            if long.contains(&i) {
+                [kind, text::LONG]
+            } else if kind == kind::NULL || is_null(payload, i) {
+                [0, 0]
+            } else {
+                parameter(kind, flags, &mut values)
+            }
+        })
+    };
+    match like {
+        Some(like) if parameters().eq(like.iter().copied()) => like.clone(),
+        Some(_) | None => parameters().collect(),
     }
-    out.into()
 }
 
 /// The values in the payload, or as much of them as is there.
@@ -458,9 +470,9 @@ mod tests {
             let execute = Execute::read(&payload, (types.len() / 2) as u16).unwrap();
             for n in 0..payload.len() {
                 // As much of it as came in the first part of a long one.
-                of(&payload[..n], &execute, types, &[]);
+                of(&payload[..n], &execute, types, &[], None);
             }
-            of(&payload, &execute, types, &[])
+            of(&payload, &execute, types, &[], None)
         });
         assert_eq!(with, without, "types sent again or not make no difference");
         with
@@ -480,7 +492,7 @@ mod tests {
         let execute = Execute::read(&payload, 2).unwrap();
         assert!(execute.has_types && !execute.cursor);
         assert_eq!(execute.types(&payload, 2), kinds);
-        assert_eq!(&*of(&payload, &execute, &kinds, &[]), kinds);
+        assert_eq!(&*of(&payload, &execute, &kinds, &[], None), kinds);
         // Nothing is sure to be understood as JSON.
         assert_eq!(execution_of(&[245, 0]), None);
     }
@@ -617,6 +629,6 @@ mod tests {
         let payload = payload(types, 0, b"\x02-5", true);
         let execute = Execute::read(&payload, 2).unwrap();
         let long = [7, 0, 0, 0, 0x18, 1, 0, 0, 0, 0, 0];
-        assert_eq!(&*of(&payload, &execute, types, &long), [0xFC, text::LONG, 0xFD, text::NEGATIVE]);
+        assert_eq!(&*of(&payload, &execute, types, &long, None), [0xFC, text::LONG, 0xFD, text::NEGATIVE]);
     }
 }

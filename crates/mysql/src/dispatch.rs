@@ -414,7 +414,7 @@ impl Back {
             _ => return Ok(None),
         };
         let answered = front.answered_statement();
-        let wants = front.wants();
+        let wants = front.request.wants;
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
         if entry.command == Command::StmtFetch && !statement.cursor {
@@ -431,7 +431,9 @@ impl Back {
                 cursor = execute.cursor;
                 has_types = execute.has_types;
                 if self.settles_types && statement.params > 0 {
-                    binding = Some(binding::of(payload, &execute, &statement.types, &statement.long_data));
+                    let like = statement.settled.as_deref().map(|settled| &settled.base);
+                    let (types, long_data) = (&statement.types, &statement.long_data);
+                    binding = Some(binding::of(payload, &execute, types, long_data, like));
                     if entry.whole
                         && statement.long_data.is_empty()
                         && !cursor
@@ -461,7 +463,7 @@ impl Back {
         if entry.command == Command::StmtExecute {
             self.statements.drop_answered(&key);
         }
-        let (mut first, mut kinds) = (None, None);
+        let (mut first, mut has_kinds) = (None, false);
         // What was sent ahead, or the error that it has left, is in the copy it was sent to.
         if let Some(binding) = binding.filter(|_| !entry.answered && !statement.sent_ahead) {
             let is_alone = key.private.is_some();
@@ -484,11 +486,8 @@ impl Back {
                 }
                 self.statements.give_up(&key);
             }
-            let reads = statement.class.only_reads();
-            let has_kinds = !statement.kinds.is_empty() && !key.settles_nothing();
-            kinds = has_kinds.then(|| (statement.kinds.clone(), reads));
+            has_kinds = !statement.kinds.is_empty() && !key.settles_nothing();
         }
-        entry.key = Some(key.clone());
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
         let len = Header::read(request).map_or(0, |header| header.len + statement.types.len());
         if !has_types && bound != Some(true) && len >= frame::MAX_PAYLOAD_BYTES {
@@ -497,8 +496,11 @@ impl Back {
         }
         let missing = runs && bound.is_none();
         entry.first = first.filter(|_| missing);
-        entry.kinds = kinds.filter(|_| missing);
-        Ok(missing.then_some(key))
+        let kinds = || (statement.kinds.clone(), statement.class.only_reads());
+        entry.kinds = (missing && has_kinds).then(kinds);
+        let lacks = missing.then(|| key.clone());
+        entry.key = Some(key);
+        Ok(lacks)
     }
 
     /// Variables of others are here that the request, or the statement it needs, must not find, and its

@@ -100,6 +100,8 @@ pub(crate) struct Request {
     pub skipped: Skipped,
     /// What its words say beyond its class.
     pub says: Says,
+    /// What an execution wants of its copy.
+    pub wants: Wants,
 }
 
 /// What becomes of the warnings of the statement before.
@@ -363,6 +365,7 @@ impl Request {
             shows: Shows::Other,
             skipped: Skipped::Unsaid,
             says: Says::default(),
+            wants: Wants::Nothing,
         }
     }
 
@@ -612,10 +615,11 @@ impl Front {
             pins.insert(Pin::LastResult);
         }
         if let Some(statements) = &self.statements {
-            if statements.any_cursor() {
+            let ties = statements.ties();
+            if ties.cursor {
                 pins.insert(Pin::Cursor);
             }
-            if statements.any_sent_ahead() || statements.any_mixed() {
+            if ties.sent_ahead || ties.mixed {
                 pins.insert(Pin::Prepared);
             }
         }
@@ -749,7 +753,7 @@ impl Front {
             return None;
         }
         let number = self.request.number;
-        let text = self.statements.as_deref_mut()?.get_mut(number)?.text.clone();
+        let text = self.statements.as_deref()?.get(number)?.text.clone();
         // What was answered when it was prepared has moved the places.
         let class = weir_sql::classify(self.dialect(), &text.text);
         let mut found = rewrite::text(&class, &text.text, &self.answers(), true)?;
@@ -791,13 +795,6 @@ impl Front {
             self.note_variables_of(&class);
             self.request.class = class;
         }
-    }
-
-    /// What the request under way wants of the statement that it executes.
-    pub(crate) fn wants(&self) -> Wants {
-        let executes = self.request.command == Command::StmtExecute;
-        let statement = self.statements.as_deref().filter(|_| executes);
-        statement.and_then(|all| all.get(self.request.number)).map_or(Wants::Nothing, |one| one.wants)
     }
 
     /// Adds a reason that only a reply shows.
@@ -880,12 +877,12 @@ impl weir_session::Front for Front {
 
     /// Some server may have settled the parameters of the statement as they were settled for its client.
     fn has_favourite(&self) -> bool {
-        self.wants() != Wants::Nothing
+        self.request.wants != Wants::Nothing
     }
 
     /// Others may store another value.
     fn needs_favourite(&self) -> bool {
-        self.wants() == Wants::OnlySettled
+        self.request.wants == Wants::OnlySettled
     }
 
     fn may_pin(&self) -> bool {

@@ -14,7 +14,7 @@
 use crate::frame;
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, Status};
 use std::cell::{Cell, RefCell};
-use weir_wire::{Fault, FaultKind};
+use weir_wire::{Fault, FaultKind, limits};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 /// Bytes of a header: length as packed, sequence number, length before, 0 if it is not packed.
@@ -32,9 +32,6 @@ const ZLIB_LEVEL: u32 = 1;
 
 /// Of zstd. Those above need hundreds of megabytes.
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = 1..=9;
-
-/// Bytes that a packer of zstd may refer back to, as a power of two: those of a whole packet.
-const ZSTD_WINDOW: u32 = 24;
 
 /// An unpacker that had more to do than this keeps too much memory to be used again.
 const SPARE_BYTES: usize = 256 * 1024;
@@ -289,7 +286,7 @@ fn unzstd() -> std::io::Result<Box<Decoder<'static>>> {
         return Ok(spare);
     }
     let mut decoder = Decoder::new()?;
-    decoder.set_parameter(DParameter::WindowLogMax(ZSTD_WINDOW))?;
+    decoder.set_parameter(DParameter::WindowLogMax(limits::ZSTD_WINDOW_LOG))?;
     Ok(Box::new(decoder))
 }
 

@@ -420,12 +420,27 @@ fn a_server_that_refuses_is_quoted() {
     assert_eq!(connect.rejection(), Some(&words[4..]));
 }
 
+/// A client that names a method and has nothing to prove yet.
+fn no_answer(plugin: &'static [u8]) -> HandshakeResponse<'static> {
+    HandshakeResponse {
+        capabilities: Capabilities::PROTOCOL_41
+            .or(Capabilities::SECURE_CONNECTION)
+            .or(Capabilities::PLUGIN_AUTH),
+        max_packet_bytes: 1 << 24,
+        collation: 45,
+        user: b"app",
+        answer: b"",
+        database: None,
+        plugin: Some(plugin),
+        attributes: b"",
+        zstd_level: 0,
+    }
+}
+
 /// MariaDB's connector goes on with a stand-in where it could not load the greeting's method. That one sends
 /// an empty packet behind the OK, which would be no command.
 #[test]
 fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_none() {
-    let capabilities =
-        Capabilities::PROTOCOL_41.or(Capabilities::SECURE_CONNECTION).or(Capabilities::PLUGIN_AUTH);
     for (plugin, switched) in [
         (&b"dummy_fallback_auth"[..], true),
         (b"caching_sha2_password", false),
@@ -441,20 +456,7 @@ fn a_client_without_the_greetings_method_is_asked_for_another_though_it_needs_no
             let mut accept = Accept::new(serving(AuthMethod::CachingSha2, true));
             let (mut out, mut response) = (Vec::new(), Vec::new());
             accept.start(&mut out);
-            put(&mut response, 1, |out| {
-                let said = HandshakeResponse {
-                    capabilities,
-                    max_packet_bytes: 1 << 24,
-                    collation: 45,
-                    user: b"app",
-                    answer: b"",
-                    database: None,
-                    plugin: Some(plugin),
-                    attributes: b"",
-                    zstd_level: 0,
-                };
-                said.write(out);
-            });
+            put(&mut response, 1, |out| no_answer(plugin).write(out));
             assert!(matches!(accept.handle_input(&response, &mut out), Ok((_, AcceptStep::Lookup(_)))));
             out.clear();
             let mut step = accept.handle_lookup(admission, &mut out);
@@ -492,22 +494,7 @@ fn behind_mariadb_its_method_is_asked_for_and_the_other_one_of_who_knows_no_more
         let mut accept = Accept::new(AcceptParams { greeting, ..serving(AuthMethod::LikeServer, false) });
         let (mut out, mut response) = (Vec::new(), Vec::new());
         accept.start(&mut out);
-        put(&mut response, 1, |out| {
-            let said = HandshakeResponse {
-                capabilities: Capabilities::PROTOCOL_41
-                    .or(Capabilities::SECURE_CONNECTION)
-                    .or(Capabilities::PLUGIN_AUTH),
-                max_packet_bytes: 1 << 24,
-                collation: 45,
-                user: b"app",
-                answer: b"",
-                database: None,
-                plugin: Some(plugin),
-                attributes: b"",
-                zstd_level: 0,
-            };
-            said.write(out);
-        });
+        put(&mut response, 1, |out| no_answer(plugin).write(out));
         assert!(matches!(accept.handle_input(&response, &mut out), Ok((_, AcceptStep::Lookup(_)))));
         out.clear();
         // Without a password: no answer is right.

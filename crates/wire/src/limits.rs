@@ -94,6 +94,9 @@ pub const CLIENT_PREPARED: usize = 10_000;
 pub const PREPARED_ALONG: usize = 64;
 /// Bytes of the texts of these. They are kept to be prepared again on other servers.
 pub const CLIENT_PREPARED_BYTES: usize = 16 * 1024 * 1024;
+/// MySQL: bytes that a zstd packer may refer back to, and that are kept while its packet is half there; as a
+/// power of two: those of a whole packet.
+pub const ZSTD_WINDOW_LOG: u32 = 24;
 /// Bytes of the texts of the statements kept prepared on one server; those used least recently leave.
 pub const SERVER_PREPARED_BYTES: usize = 4 * 1024 * 1024;
 

@@ -7,7 +7,7 @@ use super::{Extra, FileData, Front, Phase, Request, malformed};
 use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
-use crate::prepared::{ClientStatements, Execute, Text, statement_id};
+use crate::prepared::{Execute, Text, statement_id};
 use crate::reply::put_refusal;
 use crate::rewrite::{self, Names, Rewritten};
 use crate::says::{Says, Skipped};
@@ -466,8 +466,8 @@ impl Front {
         let idle = self.status & !status::OF_THE_REPLY;
         let flavour = self.traits.flavour;
         let capabilities = self.capabilities;
-        let kept = self.statements.as_deref().map_or(0, ClientStatements::long_data_bytes);
-        if self.statements.as_deref_mut().and_then(|all| all.get_mut(number)).is_none() {
+        let kept = self.statements.as_deref().map_or(0, |all| all.ties().long_data_bytes);
+        if self.statements.as_deref().and_then(|all| all.get(number)).is_none() {
             let answers = matches!(command, Command::StmtExecute | Command::StmtFetch | Command::StmtReset);
             // A server says it in the language that the client has chosen.
             let in_words =
@@ -563,8 +563,7 @@ impl Front {
                         return Ok(Found::Answered { len });
                     }
                 }
-                let Some(statement) = self.statements.as_deref_mut().and_then(|all| all.get_mut(number))
-                else {
+                let Some(statement) = self.statements.as_deref().and_then(|all| all.get(number)) else {
                     return Ok(Found::Incomplete);
                 };
                 self.request.changes_others = changes_others(&statement.class, &statement.text.text);
@@ -575,7 +574,7 @@ impl Front {
                 }
                 // A cursor belongs to its server, and so do warnings.
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
-                statement.wants = statement.wanted(payload, &execute);
+                self.request.wants = statement.wanted(payload, &execute);
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
                 self.request.shows = says::shows(&self.request.class, &statement.text.text, flavour);
@@ -583,7 +582,7 @@ impl Front {
                 self.request.act = self.act_of_execution(&text.text, number, payload, &execute).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &text.text);
                 if let Skipped::Parameter { behind } = self.request.skipped {
-                    let statement = self.statements.as_deref_mut().and_then(|all| all.get_mut(number));
+                    let statement = self.statements.as_deref().and_then(|all| all.get(number));
                     let types = statement.map(|statement| statement.types.clone()).unwrap_or_default();
                     let sent_data = self.request.only_once;
                     self.request.skipped = match offset_in(payload, &execute, &types, behind, sent_data) {

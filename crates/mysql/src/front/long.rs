@@ -7,7 +7,6 @@
 //! cannot be: Weir then abandons the request before its last part is sent, and disconnects the client.
 
 use super::{Front, NO_MORE_STATEMENTS, Phase, Request, malformed};
-use crate::binding::Wants;
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::message::Command;
@@ -134,7 +133,6 @@ impl Front {
                 number = statements.resolve(said);
                 let unknown = || Fault::new(FaultKind::ClientProtocol, "long data of no statement");
                 let statement = statements.get_mut(number).ok_or_else(unknown)?;
-                statement.wants = Wants::Nothing;
                 if command == Command::StmtExecute {
                     match Execute::read(payload, statement.params) {
                         Ok(execute) if execute.has_types => {

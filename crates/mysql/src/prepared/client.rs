@@ -10,6 +10,7 @@ use super::Text;
 use super::server::own_key;
 use crate::binding::{self, Binding, Wants};
 use foldhash::fast::RandomState;
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_sql::Class;
@@ -49,8 +50,6 @@ pub(crate) struct ClientStatement {
     pub settled: Option<Box<Settled>>,
     /// Executions had several types: only the server that had them all has settled the same.
     pub mixed: bool,
-    /// What the execution under way wants of its copy.
-    pub wants: Wants,
 }
 
 /// What a server has settled of the parameters of a client's statement, and how another one comes to the
@@ -94,7 +93,10 @@ impl ClientStatement {
 /// The statements of a client.
 #[derive(Debug, Default)]
 pub(crate) struct ClientStatements {
-    by_id: HashMap<u32, ClientStatement, RandomState>,
+    by_id: HashMap<u32, Place, RandomState>,
+    all: Vec<Option<ClientStatement>>,
+    /// Places that are free again.
+    free: Vec<Place>,
     last_id: u32,
     /// MariaDB: the one that [`LAST_PREPARED`] stands for; 0: none, also behind a preparation that failed.
     last_prepared: u32,
@@ -102,11 +104,30 @@ pub(crate) struct ClientStatements {
     read_variables: bool,
     /// Bytes of their texts.
     bytes: usize,
-    /// The one that may have been changed last; 0: none.
+    /// The one that may have been changed last, which the next requests are mostly about, and its place; 0:
+    /// none.
     touched: u32,
+    touched_at: Place,
     /// Of the others, those that tie their client to its server or hold long data: asked about at each
     /// request, and nearly always none.
-    notable: Vec<u32>,
+    notable: Vec<Place>,
+    /// What these and the one that was changed last come to; `None`: one may have been changed since.
+    ties: Cell<Option<Ties>>,
+}
+
+/// Where a statement stands in `all`.
+type Place = u32;
+
+/// What ties a client to its server because of its statements.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ties {
+    /// Some statement has a cursor open.
+    pub cursor: bool,
+    /// Only its server has settled the same of some statement's parameters.
+    pub mixed: bool,
+    /// Some statement has long data on a server.
+    pub sent_ahead: bool,
+    pub long_data_bytes: usize,
 }
 
 impl ClientStatement {
@@ -118,21 +139,51 @@ impl ClientStatement {
 
 impl ClientStatements {
     /// What became of the statement that was changed last is noted, and this one is now the one.
-    fn touch(&mut self, id: u32) {
+    fn touch(&mut self, id: u32, place: Place) {
+        self.ties.set(None);
         let last = std::mem::replace(&mut self.touched, id);
+        let last_at = std::mem::replace(&mut self.touched_at, place);
         if last == id || last == 0 {
             return;
         }
-        self.notable.retain(|&other| other != last);
-        if self.by_id.get(&last).is_some_and(ClientStatement::is_notable) {
-            self.notable.push(last);
+        self.notable.retain(|&other| other != last_at);
+        if self.at(last_at).is_some_and(ClientStatement::is_notable) {
+            self.notable.push(last_at);
         }
     }
 
-    /// Those that may tie their client to its server or hold long data.
-    fn notable(&self) -> impl Iterator<Item = &ClientStatement> {
-        let others = self.notable.iter().filter(|&&id| id != self.touched);
-        others.chain(std::iter::once(&self.touched)).filter_map(|id| self.by_id.get(id))
+    fn place(&self, id: u32) -> Option<Place> {
+        if id == self.touched && id != 0 {
+            return Some(self.touched_at);
+        }
+        self.by_id.get(&id).copied()
+    }
+
+    fn at(&self, place: Place) -> Option<&ClientStatement> {
+        self.all.get(place as usize)?.as_ref()
+    }
+
+    /// What they all come to.
+    #[inline]
+    pub(crate) fn ties(&self) -> Ties {
+        match self.ties.get() {
+            Some(ties) => ties,
+            None => self.sum_up(),
+        }
+    }
+
+    fn sum_up(&self) -> Ties {
+        let mut ties = Ties::default();
+        let others = self.notable.iter().filter(|&&place| self.touched == 0 || place != self.touched_at);
+        let last = (self.touched != 0).then_some(&self.touched_at);
+        for statement in others.chain(last).filter_map(|&place| self.at(place)) {
+            ties.cursor |= statement.cursor;
+            ties.mixed |= statement.mixed;
+            ties.sent_ahead |= statement.sent_ahead;
+            ties.long_data_bytes += statement.long_data.len();
+        }
+        self.ties.set(Some(ties));
+        ties
     }
 
     /// The number the next statement gets, if there is room for one with a text of `bytes`.
@@ -146,11 +197,17 @@ impl ClientStatements {
     }
 
     pub(crate) fn insert(&mut self, id: u32, statement: ClientStatement) {
+        self.remove(id);
         self.last_id = id;
         self.read_variables |= statement.class.uses.contains(Uses::USER_VARIABLE_READ);
         self.bytes += statement.text.text.len();
-        self.touch(id);
-        self.by_id.insert(id, statement);
+        let place = self.free.pop().unwrap_or(self.all.len() as Place);
+        match self.all.get_mut(place as usize) {
+            Some(free) => *free = Some(statement),
+            None => self.all.push(Some(statement)),
+        }
+        self.by_id.insert(id, place);
+        self.touch(id, place);
     }
 
     /// This one was prepared last; 0: one is being prepared, or could not be.
@@ -164,22 +221,29 @@ impl ClientStatements {
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&ClientStatement> {
-        self.by_id.get(&self.resolve(id))
+        self.at(self.place(self.resolve(id))?)
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut ClientStatement> {
         let id = self.resolve(id);
-        self.touch(id);
-        self.by_id.get_mut(&id)
+        let place = self.place(id)?;
+        self.touch(id, place);
+        self.all.get_mut(place as usize)?.as_mut()
     }
 
     pub(crate) fn remove(&mut self, id: u32) -> Option<ClientStatement> {
         let id = self.resolve(id);
-        let statement = self.by_id.remove(&id)?;
+        let place = self.by_id.remove(&id)?;
+        let statement = self.all.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        if self.touched == id {
+            self.touched = 0;
+        }
         if self.last_prepared == id {
             self.last_prepared = 0;
         }
-        self.notable.retain(|&other| other != id);
+        self.notable.retain(|&other| other != place);
+        self.ties.set(None);
         self.bytes -= statement.text.text.len();
         Some(statement)
     }
@@ -192,28 +256,10 @@ impl ClientStatements {
     /// Texts of statements that any server may prepare, of those that `wanted` says.
     pub(crate) fn texts(&self, wanted: impl Fn(&Class) -> bool) -> impl Iterator<Item = Arc<Text>> {
         let of_any = |one: &&ClientStatement| !one.is_notable() && one.kill.is_none() && wanted(&one.class);
-        let mut texts: Vec<_> = self.by_id.iter().filter(|(_, one)| of_any(one)).collect();
-        texts.sort_unstable_by_key(|(id, _)| **id);
+        let all = self.by_id.iter().filter_map(|(id, place)| Some((id, self.at(*place)?)));
+        let mut texts: Vec<_> = all.filter(|(_, one)| of_any(one)).collect();
+        texts.sort_unstable_by_key(|(id, _)| *id);
         texts.into_iter().map(|(_, one)| one.text.clone()).collect::<Vec<_>>().into_iter()
-    }
-
-    /// Some statement has a cursor open.
-    pub(crate) fn any_cursor(&self) -> bool {
-        self.notable().any(|statement| statement.cursor)
-    }
-
-    /// Only its server has settled the same of some statement's parameters.
-    pub(crate) fn any_mixed(&self) -> bool {
-        self.notable().any(|statement| statement.mixed)
-    }
-
-    /// Some statement has long data on a server.
-    pub(crate) fn any_sent_ahead(&self) -> bool {
-        self.notable().any(|statement| statement.sent_ahead)
-    }
-
-    pub(crate) fn long_data_bytes(&self) -> usize {
-        self.notable().map(|statement| statement.long_data.len()).sum()
     }
 }
 

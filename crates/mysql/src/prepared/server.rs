@@ -128,7 +128,7 @@ impl ServerStatements {
 
     /// This copy was prepared when the text's parameters were something else, because its tables were.
     pub(crate) fn is_of_other_kinds(&self, key: &Key, kinds: &Binding) -> bool {
-        self.by_key.get(key).is_some_and(|copy| !kinds.is_empty() && copy.kinds != *kinds)
+        !kinds.is_empty() && self.by_key.get(key).is_some_and(|copy| copy.kinds != *kinds)
     }
 
     /// The key of the copy that gives the answer this client's statement would get without Weir, with these

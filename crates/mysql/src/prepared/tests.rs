@@ -21,24 +21,26 @@ fn what_ties_a_client_is_known_whichever_of_its_statements_it_is_and_was() {
     for id in 1..=3 {
         all.insert(id, client_statement(&key("a")));
     }
-    assert!(!all.any_cursor() && !all.any_mixed() && !all.any_sent_ahead() && all.long_data_bytes() == 0);
+    assert!(
+        !all.ties().cursor && !all.ties().mixed && !all.ties().sent_ahead && all.ties().long_data_bytes == 0
+    );
     all.get_mut(1).unwrap().cursor = true;
-    assert!(all.any_cursor());
+    assert!(all.ties().cursor);
     all.get_mut(2).unwrap().long_data = vec![0; 5];
     all.get_mut(3).unwrap().mixed = true;
-    assert!(all.any_cursor() && all.any_mixed() && all.long_data_bytes() == 5);
+    assert!(all.ties().cursor && all.ties().mixed && all.ties().long_data_bytes == 5);
     all.get_mut(1).unwrap().cursor = false;
     all.get_mut(2).unwrap();
-    assert!(!all.any_cursor() && all.any_mixed());
+    assert!(!all.ties().cursor && all.ties().mixed);
     all.get_mut(2).unwrap().long_data.clear();
     assert!(all.get(LAST_PREPARED).is_none());
     all.set_last(3);
     all.get_mut(LAST_PREPARED).unwrap().sent_ahead = true;
-    assert!(all.any_sent_ahead() && all.long_data_bytes() == 0);
+    assert!(all.ties().sent_ahead && all.ties().long_data_bytes == 0);
     all.remove(3);
-    assert!(!all.any_mixed() && !all.any_sent_ahead());
+    assert!(!all.ties().mixed && !all.ties().sent_ahead);
     all.insert(3, client_statement(&key("a")));
-    assert!(!all.any_mixed());
+    assert!(!all.ties().mixed);
 }
 
 #[test]
@@ -99,7 +101,6 @@ fn client_statement(text: &Key) -> ClientStatement {
         kill: None,
         settled: None,
         mixed: false,
-        wants: crate::binding::Wants::Nothing,
     }
 }
 

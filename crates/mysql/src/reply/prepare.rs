@@ -83,7 +83,6 @@ impl Back {
                 kill,
                 settled: None,
                 mixed: false,
-                wants: crate::binding::Wants::Nothing,
             },
         );
         if self.session.flavour == Flavour::MariaDb {

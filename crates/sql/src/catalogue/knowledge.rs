@@ -64,6 +64,8 @@ pub struct Group {
 pub struct Knowledge {
     group: Arc<Group>,
     known: ArcSwapOption<Known>,
+    /// `Known::changes` + 1; 0: nothing is known. What the data path asks several times for each request.
+    known_state: AtomicU64,
     /// A server is reading it.
     reading: AtomicUsize,
     /// Clients of it ask what they have drawn from sequences by a request of its own.
@@ -156,11 +158,9 @@ impl Knowledge {
     /// The number of the state that is known and holds; 0 when none does.
     #[inline]
     pub fn state(&self) -> u64 {
-        let known = self.known.load();
-        match &*known {
-            Some(known) if self.holds(known) => known.changes + 1,
-            _ => 0,
-        }
+        let state = self.known_state.load(SeqCst);
+        let holds = state != 0 && self.holds(state - 1);
+        if holds { state } else { 0 }
     }
 
     /// What was known last, and whether it holds. None before the first reading.
@@ -168,7 +168,7 @@ impl Knowledge {
     pub fn proof(&self) -> Option<Proof> {
         let known = self.known.load();
         let known = known.as_deref()?;
-        let state = if self.holds(known) { known.changes + 1 } else { 0 };
+        let state = if self.holds(known.changes) { known.changes + 1 } else { 0 };
         let unknown_code = self.unknown_code();
         let is_last = self.group.code_changes.load(SeqCst) == known.code_changes;
         let current = state != 0 || is_last && !self.is_distrusted.load(SeqCst);
@@ -210,8 +210,17 @@ impl Knowledge {
         self.known.load().as_deref().map(|known| Arc::clone(&known.catalogue))
     }
 
-    fn holds(&self, known: &Known) -> bool {
-        self.group.under_way.load(SeqCst) == 0 && self.group.changes.load(SeqCst) == known.changes
+    /// What was read as of these changes is so still.
+    fn holds(&self, changes: u64) -> bool {
+        self.group.under_way.load(SeqCst) == 0 && self.group.changes.load(SeqCst) == changes
+    }
+
+    /// Replaces what is known, and then says which state that is: who sees the number finds the catalogue.
+    fn replace(&self, by: impl Fn(&Option<Arc<Known>>) -> Option<Arc<Known>>) {
+        self.known.rcu(by);
+        let state = self.known.load().as_deref().map_or(0, |known| known.changes + 1);
+        // Another server may have said a later one meanwhile.
+        self.known_state.fetch_max(state, SeqCst);
     }
 
     /// A text that changes the catalogue, or may, is about to be sent. Nothing is known until what this
@@ -336,7 +345,7 @@ impl Knowledge {
         if !self.known.load().as_deref().is_some_and(is_it) {
             return false;
         }
-        self.known.rcu(|known| match known.as_deref() {
+        self.replace(|known| match known.as_deref() {
             Some(known) if is_it(known) && (known.changes, known.code_changes) < (changes, code_changes) => {
                 Some(Arc::new(Known {
                     changes,
@@ -371,7 +380,7 @@ impl Knowledge {
         let read = Known { changes, code_changes, catalogue: Arc::new(catalogue), fingerprint };
         let read = Some(Arc::new(read));
         // Another server may have read a later state meanwhile.
-        self.known.rcu(|known| match known {
+        self.replace(|known| match known {
             Some(later) if later.changes > changes => Some(Arc::clone(later)),
             _ => read.clone(),
         });
