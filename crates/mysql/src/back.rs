@@ -95,6 +95,9 @@ pub struct Back {
     trackers: bool,
     /// A client ran here last that stands in this schema, which is gone: the session has none.
     pub(crate) lost_schema: Option<Arc<str>>,
+    /// MySQL tells with the next OK, whosever it is, that preparing a statement with SET_VAR has set
+    /// something for a moment.
+    pub(crate) untold_hint: bool,
     /// Counted by all servers: see [`Changes`].
     changes: Changes,
     /// What it was when the login here began.
@@ -169,6 +172,7 @@ impl Back {
             server_id: facts.id,
             trackers: facts.trackers,
             lost_schema: None,
+            untold_hint: false,
             born: facts.born,
             changes: facts.changes,
         }
@@ -320,6 +324,7 @@ impl weir_session::Back for Back {
             server_id: 0,
             trackers: self.trackers,
             lost_schema: None,
+            untold_hint: false,
             changes: self.changes.clone(),
             born: self.born,
             autocommit_off: self.autocommit_off,

@@ -4,6 +4,7 @@
 
 mod along;
 mod last;
+mod ordinary;
 mod send;
 mod texts;
 
@@ -144,6 +145,17 @@ impl Back {
         if entry.stage == Stage::Refused {
             return Ok(());
         }
+        let is_ordinary = missing.is_none() && self.is_ordinary(entry, front);
+        front.request.ordinary = is_ordinary;
+        let mut expected = None;
+        if is_ordinary {
+            entry.found_own = self.found_here == front.found_mark();
+            if !cfg!(debug_assertions) || front.unique().is_multiple_of(2) {
+                self.send(entry, front, request, out);
+                return Ok(());
+            }
+            expected = Some(self.left_ahead(entry));
+        }
         self.say_what_is_gone(entry, front, request);
         let nowhere = entry.lost_schema.is_some().then(|| State { schema: None, ..front.state.clone() });
         let mut shaped = missing.as_ref().map(|key| state_to_prepare(front, &key.text));
@@ -209,6 +221,10 @@ impl Back {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             return Ok(());
+        }
+        if std::mem::take(&mut self.untold_hint) {
+            put_command(out, Command::Ping);
+            entry.ahead.push_back(Ahead::Command);
         }
         if self.sets_up_first(front) {
             self.needs_setup = false;
@@ -310,6 +326,7 @@ impl Back {
             entry.ahead.push_back(Ahead::Repeat(None));
         }
         entry.found_own &= self.found_here == front.found_mark();
+        debug_assert!(expected.is_none_or(|expected| expected == self.left_ahead(entry)), "not ordinary");
         if entry.ahead.is_empty() {
             self.send(entry, front, request, out);
         } else {

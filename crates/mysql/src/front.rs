@@ -102,6 +102,8 @@ pub(crate) struct Request {
     pub says: Says,
     /// What an execution wants of its copy.
     pub wants: Wants,
+    /// It leaves nothing and asks nothing (`dispatch/ordinary.rs`).
+    pub ordinary: bool,
 }
 
 /// What becomes of the warnings of the statement before.
@@ -366,6 +368,7 @@ impl Request {
             skipped: Skipped::Unsaid,
             says: Says::default(),
             wants: Wants::Nothing,
+            ordinary: false,
         }
     }
 

@@ -276,6 +276,26 @@ fn read<N: Net>(net: &mut N, socket: &N::Socket, buf: &mut [u8]) -> io::Result<R
     Ok(Received { len, drained: len < buf.len() })
 }
 
+/// Sends what is kept, and keeps what is not taken. Nothing is kept of the room for it.
+fn send_kept(kept: &mut Vec<u8>, mut below: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<()> {
+    let mut sent = 0;
+    let outcome = loop {
+        if sent == kept.len() {
+            break Ok(());
+        }
+        match below(&kept[sent..]) {
+            Ok(n) => sent += n,
+            Err(e) => break Err(e),
+        }
+    };
+    if sent == kept.len() {
+        *kept = Vec::new();
+    } else {
+        kept.drain(..sent);
+    }
+    outcome
+}
+
 impl Over {
     fn has_unsent(&self) -> bool {
         let tls = self.tls.as_ref();
@@ -469,24 +489,10 @@ impl Tls {
 
     /// Sends what is encrypted, or as much as the socket takes.
     fn flush<N: Net>(&mut self, net: &mut N, socket: &N::Socket) -> io::Result<()> {
-        let mut sent = 0;
         if self.shut {
             self.out = Vec::new();
         }
-        let outcome = loop {
-            if sent == self.out.len() {
-                break Ok(());
-            }
-            match net.send(socket, &self.out[sent..]) {
-                Ok(n) => sent += n,
-                Err(e) => break Err(e),
-            }
-        };
-        if sent == self.out.len() {
-            self.out = Vec::new();
-        } else {
-            self.out.drain(..sent);
-        }
+        let outcome = send_kept(&mut self.out, |bytes| net.send(socket, bytes));
         self.tickets_only = false;
         outcome
     }

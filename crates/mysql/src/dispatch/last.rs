@@ -193,7 +193,12 @@ impl Back {
             | Ahead::AskWarnings
             | Ahead::Rows => false,
         };
-        let found_is_here = self.found_here == front.found_mark() && entry.ahead.iter().all(leaves);
+        // What is brought would take away what is in store, which this text brings out.
+        let is_in_store = front.has_in_store()
+            && self.next_here == front.next_mark()
+            && front.request.says.has(Says::CHANGES_ROWS);
+        let found_is_here =
+            (self.found_here == front.found_mark() || is_in_store) && entry.ahead.iter().all(leaves);
         // A table may be a view that nobody has read yet.
         let names =
             matches!(class.verb, Verb::Select | Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);

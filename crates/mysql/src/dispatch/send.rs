@@ -10,7 +10,7 @@ use crate::prepared::Execute;
 use crate::queue::{Entry, Stage};
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
-use crate::session_state::{Slot, setup_query};
+use crate::session_state::{Flavour, Slot, setup_query};
 use weir_session::Front as _;
 use weir_wire::{Fault, INTERNAL, Owner};
 
@@ -97,6 +97,7 @@ impl Back {
             entry.stage = Stage::Local;
             return;
         }
+        self.untold_hint |= front.request.class.lends_settings && self.session.flavour == Flavour::MySql;
         match front.request.extra.as_deref().and_then(|extra| extra.prepare.as_ref()) {
             // Its text may be rewritten.
             Some(text) if entry.whole => {

@@ -36,6 +36,11 @@ impl Front {
             self.finish_command(&request, outcome, server);
             return false;
         }
+        let has_left_nothing =
+            request.ordinary && outcome.any_ok && !outcome.failed && !outcome.state_changed;
+        if has_left_nothing && self.pins.is_empty() && self.held.is_none() && self.locks.is_empty() {
+            return self.finish_last(&request, outcome, server);
+        }
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
         let class = &request.class;
         if class.uses.contains(Uses::PROCESS_LIST) {

@@ -94,6 +94,11 @@ impl Front {
         u128::from(self.id.unique()) << 32 | u128::from(self.found_times[1])
     }
 
+    /// Something is in store.
+    pub(crate) fn has_in_store(&self) -> bool {
+        self.found_next != Next::Same
+    }
+
     /// The last statement has put it there.
     pub(crate) fn has_stored_found_rows(&self) -> bool {
         self.found_did & STORED != 0

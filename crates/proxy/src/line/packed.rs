@@ -4,7 +4,7 @@
 //!
 //! Invariants: those of [`Line`](super::Line): bytes count as sent when the layer below has taken them.
 
-use super::{READS, Received};
+use super::{READS, Received, send_kept};
 use std::io;
 use weir_session::Packing;
 
@@ -69,23 +69,8 @@ impl Packed {
     ///
     /// # Errors
     /// Those of `below`.
-    pub fn flush(&mut self, mut below: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<()> {
-        let mut sent = 0;
-        let outcome = loop {
-            if sent == self.out.len() {
-                break Ok(());
-            }
-            match below(&self.out[sent..]) {
-                Ok(n) => sent += n,
-                Err(e) => break Err(e),
-            }
-        };
-        if sent == self.out.len() {
-            self.out = Vec::new();
-        } else {
-            self.out.drain(..sent);
-        }
-        outcome
+    pub fn flush(&mut self, below: impl FnMut(&[u8]) -> io::Result<usize>) -> io::Result<()> {
+        send_kept(&mut self.out, below)
     }
 
     /// Packs and sends by `below` what there is room for.
