@@ -146,6 +146,7 @@ impl Back {
             return Ok(());
         }
         let is_ordinary = missing.is_none() && self.is_ordinary(entry, front);
+        front.request.ordinary = is_ordinary;
         let mut expected = None;
         if is_ordinary {
             entry.found_own = self.found_here == front.found_mark();
@@ -430,7 +431,7 @@ impl Back {
             _ => return Ok(None),
         };
         let answered = front.answered_statement();
-        let wants = front.request.wants();
+        let wants = front.request.wants;
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
         if entry.command == Command::StmtFetch && !statement.cursor {

@@ -100,6 +100,10 @@ pub(crate) struct Request {
     pub skipped: Skipped,
     /// What its words say beyond its class.
     pub says: Says,
+    /// What an execution wants of its copy.
+    pub wants: Wants,
+    /// It leaves nothing and asks nothing (`dispatch/ordinary.rs`).
+    pub ordinary: bool,
 }
 
 /// What becomes of the warnings of the statement before.
@@ -124,8 +128,6 @@ pub(crate) struct Extra {
     pub prepare: Option<Arc<Text>>,
     /// It is a KILL.
     pub kills: Option<Kill>,
-    /// What an execution wants of its copy.
-    pub wants: Wants,
     /// A KILL stands behind the text that is sent: its target, and whether only the request is meant.
     pub kill_behind: Option<(u32, bool)>,
 }
@@ -365,6 +367,8 @@ impl Request {
             shows: Shows::Other,
             skipped: Skipped::Unsaid,
             says: Says::default(),
+            wants: Wants::Nothing,
+            ordinary: false,
         }
     }
 
@@ -422,11 +426,6 @@ impl Request {
             _ if self.makes_variables() => Some(Unsettles::OfVariables),
             _ => None,
         }
-    }
-
-    /// What an execution wants of its copy.
-    pub(crate) fn wants(&self) -> Wants {
-        self.extra.as_deref().map_or(Wants::Nothing, |extra| extra.wants)
     }
 
     /// The variables that a statement sets are in the session as soon as it is prepared: their type is
@@ -881,12 +880,12 @@ impl weir_session::Front for Front {
 
     /// Some server may have settled the parameters of the statement as they were settled for its client.
     fn has_favourite(&self) -> bool {
-        self.request.wants() != Wants::Nothing
+        self.request.wants != Wants::Nothing
     }
 
     /// Others may store another value.
     fn needs_favourite(&self) -> bool {
-        self.request.wants() == Wants::OnlySettled
+        self.request.wants == Wants::OnlySettled
     }
 
     fn may_pin(&self) -> bool {

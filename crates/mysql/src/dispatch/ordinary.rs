@@ -18,7 +18,7 @@ use weir_sql::Verb;
 impl Request {
     /// It is one SELECT that was looked up in the catalogue, uses nothing but tables, and leaves and asks
     /// nothing of its session.
-    pub(crate) fn is_ordinary(&self) -> bool {
+    fn is_ordinary(&self) -> bool {
         let class = &self.class;
         matches!(self.command, Command::Query | Command::StmtExecute)
             && class.verb == Verb::Select

@@ -4,7 +4,6 @@
 //! of servers.
 
 use super::{Extra, FileData, Front, Phase, Request, malformed};
-use crate::binding::Wants;
 use crate::frame::{HEADER_BYTES, Header};
 use crate::message::ok::OkPacket;
 use crate::message::{Capabilities, Command, ok, status};
@@ -575,10 +574,7 @@ impl Front {
                 }
                 // A cursor belongs to its server, and so do warnings.
                 self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
-                let wants = statement.wanted(payload, &execute);
-                if wants != Wants::Nothing {
-                    self.request.extra.get_or_insert_default().wants = wants;
-                }
+                self.request.wants = statement.wanted(payload, &execute);
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
                 self.request.shows = says::shows(&self.request.class, &statement.text.text, flavour);

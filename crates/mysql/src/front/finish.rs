@@ -37,7 +37,7 @@ impl Front {
             return false;
         }
         let has_left_nothing =
-            request.is_ordinary() && outcome.any_ok && !outcome.failed && !outcome.state_changed;
+            request.ordinary && outcome.any_ok && !outcome.failed && !outcome.state_changed;
         if has_left_nothing && self.pins.is_empty() && self.held.is_none() && self.locks.is_empty() {
             return self.finish_last(&request, outcome, server);
         }
