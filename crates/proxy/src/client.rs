@@ -291,8 +291,8 @@ mod tests {
         assert_eq!(size_of::<Option<Key>>(), size_of::<Key>());
         // Hundred thousands of them are idle: what makes them larger needs a reason. The last eight bytes say
         // when each has connected, which SHOW CLIENTS shows; on MySQL as many count which FOUND_ROWS() it is,
-        // and eight more tell the client from all others that have had its number. What an execution wants of its
-        // copy, which was looked up for each question, costs the eight beyond.
+        // and eight more tell the client from all others that have had its number. What an execution wants of
+        // its copy, which was looked up for each question, costs the eight beyond.
         let sizes = (size_of::<Client<Postgres, Socket>>(), size_of::<Client<MySql, Socket>>());
         assert!(sizes.0 <= 520 && sizes.1 <= 616, "{sizes:?}");
     }
