@@ -21,7 +21,7 @@ mod tests;
 
 use crate::effects::{Effects, Judge};
 use crate::session_state::Settings;
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 pub use client::{ClientPrepared, Names, OwnNames};
 pub use server::ServerPrepared;
 use std::hash::Hasher as _;
@@ -285,15 +285,32 @@ impl Statement {
 
     /// What an execution does, as far as is known now.
     pub fn effects(&self, judge: Judge<'_>) -> Arc<Effects> {
+        Arc::clone(&self.judged_by(judge).0.effects)
+    }
+
+    /// The same for a look at it: workers that share the statement do not meet in a count of references.
+    pub fn judged_by(&self, judge: Judge<'_>) -> JudgedNow {
         let judged = self.judged.load();
         let state = judge.state();
         if state == judged.state && state != 0 {
-            return Arc::clone(&judged.effects);
+            return JudgedNow(judged);
         }
         let text = self.content.split(|&byte| byte == 0).next().unwrap_or_default();
         let (effects, _, state) = judge.text(text);
-        self.judged.store(Arc::new(Judged { effects: Arc::clone(&effects), state }));
-        effects
+        let judged = Arc::new(Judged { effects, state });
+        self.judged.store(Arc::clone(&judged));
+        JudgedNow(Guard::from_inner(judged))
+    }
+}
+
+/// What an execution does, for as long as one looks at it.
+pub struct JudgedNow(Guard<Arc<Judged>>);
+
+impl std::ops::Deref for JudgedNow {
+    type Target = Effects;
+
+    fn deref(&self) -> &Effects {
+        &self.0.effects
     }
 }
 

@@ -4,7 +4,6 @@ use crate::catalogue::{Block, Proof};
 use crate::lex::Lexer;
 use crate::recognise::Recogniser;
 use crate::{Class, Dialect};
-use std::sync::Arc;
 
 /// Reads a text in pieces and says at the end what it is.
 ///
@@ -65,16 +64,12 @@ pub fn classify(dialect: Dialect, text: &[u8]) -> Class {
 /// which it was judged, 0 for none.
 pub fn classify_in(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Class, u64) {
     let mut scanner = Scanner::with_fingerprint(dialect);
-    let catalogue = proof.as_ref().map(|proof| Arc::clone(&proof.catalogue));
     let state = proof.map_or(0, |proof| scanner.watch(proof));
     scanner.feed(text);
     scanner.lexer.finish(&mut scanner.recogniser);
-    if let Some(catalogue) = catalogue {
-        let places = scanner.recogniser.places_of_blocks();
-        if !places.is_empty() {
-            let block = Block::of_places(dialect, text, places, &catalogue);
-            scanner.recogniser.block = block.map(Box::new);
-        }
+    if let Some((places, catalogue)) = scanner.recogniser.places_of_blocks() {
+        let block = Block::of_places(dialect, text, places, catalogue);
+        scanner.recogniser.block = block.map(Box::new);
     }
     (scanner.conclude(), state)
 }

@@ -10,7 +10,6 @@ use super::Text;
 use super::server::own_key;
 use crate::binding::{self, Binding, Wants};
 use foldhash::fast::RandomState;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weir_sql::Class;
@@ -108,11 +107,11 @@ pub(crate) struct ClientStatements {
     /// none.
     touched: u32,
     touched_at: Place,
-    /// Of the others, those that tie their client to its server or hold long data: asked about at each
-    /// request, and nearly always none.
+    /// Those that tie their client to its server or hold long data, and were not changed since: nearly always
+    /// none. The one that was changed last may be among them.
     notable: Vec<Place>,
-    /// What these and the one that was changed last come to; `None`: one may have been changed since.
-    ties: Cell<Option<Ties>>,
+    /// What these come to without that one: asked about several times in each request.
+    others: Ties,
 }
 
 /// Where a statement stands in `all`.
@@ -130,6 +129,15 @@ pub(crate) struct Ties {
     pub long_data_bytes: usize,
 }
 
+impl Ties {
+    fn add(&mut self, statement: &ClientStatement) {
+        self.cursor |= statement.cursor;
+        self.mixed |= statement.mixed;
+        self.sent_ahead |= statement.sent_ahead;
+        self.long_data_bytes += statement.long_data.len();
+    }
+}
+
 impl ClientStatement {
     /// It ties its client to its server, or holds long data.
     fn is_notable(&self) -> bool {
@@ -140,16 +148,25 @@ impl ClientStatement {
 impl ClientStatements {
     /// What became of the statement that was changed last is noted, and this one is now the one.
     fn touch(&mut self, id: u32, place: Place) {
-        self.ties.set(None);
         let last = std::mem::replace(&mut self.touched, id);
         let last_at = std::mem::replace(&mut self.touched_at, place);
-        if last == id || last == 0 {
+        if last == id {
             return;
         }
-        self.notable.retain(|&other| other != last_at);
-        if self.at(last_at).is_some_and(ClientStatement::is_notable) {
-            self.notable.push(last_at);
+        if last != 0 {
+            self.notable.retain(|&other| other != last_at);
+            if self.at(last_at).is_some_and(ClientStatement::is_notable) {
+                self.notable.push(last_at);
+            }
         }
+        self.sum_up_others();
+    }
+
+    fn sum_up_others(&mut self) {
+        let mut ties = Ties::default();
+        let others = self.notable.iter().filter(|&&place| self.touched == 0 || place != self.touched_at);
+        others.filter_map(|&place| self.at(place)).for_each(|statement| ties.add(statement));
+        self.others = ties;
     }
 
     fn place(&self, id: u32) -> Option<Place> {
@@ -166,23 +183,12 @@ impl ClientStatements {
     /// What they all come to.
     #[inline]
     pub(crate) fn ties(&self) -> Ties {
-        match self.ties.get() {
-            Some(ties) => ties,
-            None => self.sum_up(),
+        let mut ties = self.others;
+        if self.touched != 0
+            && let Some(statement) = self.at(self.touched_at)
+        {
+            ties.add(statement);
         }
-    }
-
-    fn sum_up(&self) -> Ties {
-        let mut ties = Ties::default();
-        let others = self.notable.iter().filter(|&&place| self.touched == 0 || place != self.touched_at);
-        let last = (self.touched != 0).then_some(&self.touched_at);
-        for statement in others.chain(last).filter_map(|&place| self.at(place)) {
-            ties.cursor |= statement.cursor;
-            ties.mixed |= statement.mixed;
-            ties.sent_ahead |= statement.sent_ahead;
-            ties.long_data_bytes += statement.long_data.len();
-        }
-        self.ties.set(Some(ties));
         ties
     }
 
@@ -243,7 +249,7 @@ impl ClientStatements {
             self.last_prepared = 0;
         }
         self.notable.retain(|&other| other != place);
-        self.ties.set(None);
+        self.sum_up_others();
         self.bytes -= statement.text.text.len();
         Some(statement)
     }

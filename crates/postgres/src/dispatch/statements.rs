@@ -539,7 +539,7 @@ impl Back {
             self.queue.push(Owed::Bind { statement: None });
             return Ok(());
         } else {
-            let name = match known {
+            match known {
                 Some(statement)
                     if let Some(refusal) = refusal_of_parameters(&statement, &bind)
                         && self.prepared.find(&statement, front.owner).is_none() =>
@@ -551,15 +551,10 @@ impl Back {
                 Some(statement) => {
                     let (statement, server_name) = self.ensure(front, bind.statement, statement, out);
                     bound = Some(statement);
-                    server_name.to_vec()
+                    put_bind(&bind, message.total, &server_name, out);
                 }
-                None => foreign_name(bind.statement),
-            };
-            let total = message.total - bind.statement.len() + name.len();
-            put_header(out, ClientTag::Bind, total);
-            put_cstr(out, bind.portal);
-            put_cstr(out, &name);
-            out.extend_from_slice(bind.rest);
+                None => put_bind(&bind, message.total, &foreign_name(bind.statement), out),
+            }
         }
         front.prepared_mut().bind_portal(bind.portal, effects);
         self.queue.push(Owed::Bind { statement: bound });
@@ -679,6 +674,14 @@ fn refusal_of_parameters(statement: &Statement, bind: &Bind<'_>) -> Option<Box<[
     put_cstr(&mut body, text.as_bytes());
     body.push(0);
     Some(body.into())
+}
+
+/// The client's Bind of `total` bytes, of the statement that this server knows by `name`.
+fn put_bind(bind: &Bind<'_>, total: usize, name: &[u8], out: &mut Vec<u8>) {
+    put_header(out, ClientTag::Bind, total - bind.statement.len() + name.len());
+    put_cstr(out, bind.portal);
+    put_cstr(out, name);
+    out.extend_from_slice(bind.rest);
 }
 
 fn put_header(out: &mut Vec<u8>, tag: ClientTag, total: usize) {

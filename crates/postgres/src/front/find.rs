@@ -137,7 +137,7 @@ impl Front {
                 self.scan.batch.note_names(effects);
                 self.scan.batch.texts.note_alone(effects.deallocates.is_none());
                 if let Some(executed) = self.executed(effects) {
-                    self.scan.batch.note_sequences(&executed.effects(self.judge()));
+                    self.scan.batch.note_sequences(&executed.judged_by(self.judge()));
                 }
                 self.scan.batch.changes_dialect |= self.may_change_dialect(effects);
                 self.scan.batch.late = effects.controls
@@ -223,7 +223,7 @@ impl Front {
                 let known = self.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
                 match known {
                     Some(statement) => {
-                        let effects = &*statement.effects(self.judge());
+                        let effects = &*statement.judged_by(self.judge());
                         self.note_wishes(effects);
                         self.scan.batch.note_state(state);
                         if !self.scan.batch.parses {

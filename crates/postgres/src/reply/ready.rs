@@ -78,7 +78,7 @@ impl Back {
             if std::mem::take(&mut self.accounts) {
                 self.count_change();
             }
-            if !self.queue.changes_catalogue() {
+            if self.unsettled.is_some() && !self.queue.changes_catalogue() {
                 self.unsettled = None;
             }
         }

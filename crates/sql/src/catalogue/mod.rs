@@ -183,18 +183,36 @@ impl NameKey {
     /// Of the text between the quotes, or of the bare word.
     #[inline]
     pub(crate) fn of(name: &[u8]) -> NameKey {
-        // FNV-1a, 64 bits: names are short, and the compiler's hashers cost more to set up than to run.
+        // Eight bytes at a time: every word of every text comes by here.
+        const LOW: u64 = 0x0101_0101_0101_0101;
+        const HIGH: u64 = 0x8080_8080_8080_8080;
+        let name = name.get(..NAME_BYTES).unwrap_or(name);
+        let has = |word: u64, byte: u8| {
+            let other = word ^ (LOW * u64::from(byte));
+            other.wrapping_sub(LOW) & !other & HIGH != 0
+        };
+        let mix = |hash: u64, word: u64| {
+            let hash = (hash ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            hash ^ hash >> 32
+        };
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-        for &byte in name.iter().take(NAME_BYTES) {
-            if !byte.is_ascii() || matches!(byte, b'"' | b'`' | b'\\') {
+        for chunk in name.chunks(8) {
+            let mut bytes = [0; 8];
+            for (to, from) in bytes.iter_mut().zip(chunk) {
+                *to = *from;
+            }
+            let word = u64::from_le_bytes(bytes);
+            if word & HIGH != 0 || has(word, b'"') || has(word, b'`') || has(word, b'\\') {
                 return NameKey::UNREADABLE;
             }
-            hash = (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x100_0000_01b3);
+            // The high bit of each byte says whether it is one of A to Z.
+            let upper = (word + LOW * u64::from(0x80 - b'A')) & !(word + LOW * u64::from(0x7f - b'Z')) & HIGH;
+            hash = mix(hash, word | upper >> 2);
         }
-        NameKey(hash.max(1))
+        NameKey(mix(hash, name.len() as u64).max(1))
     }
 
-    /// Of an operator of PostgreSQL, which is made of signs.
+    /// Of an operator of PostgreSQL, which is made of signs: FNV-1a.
     #[inline]
     pub(crate) fn of_operator(signs: &[u8]) -> NameKey {
         let hash = signs.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, &sign| {
@@ -210,8 +228,8 @@ pub(crate) struct AsIs(u64);
 
 impl Hasher for AsIs {
     fn finish(&self) -> u64 {
-        // The low bits choose the slot, the high ones tell entries of a slot apart; FNV's low bits are good.
-        self.0.rotate_left(32) ^ self.0
+        // The low bits choose the slot, the high ones tell entries of a slot apart; both are good.
+        self.0
     }
     fn write(&mut self, _bytes: &[u8]) {}
     fn write_u64(&mut self, value: u64) {
@@ -376,5 +394,66 @@ impl Catalogue {
     /// What may happen in any text that changes the catalogue.
     pub(crate) fn on_ddl(&self) -> Doings {
         self.on_ddl
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::NameKey;
+    use std::collections::HashSet;
+
+    #[test]
+    fn a_name_is_one_key_whatever_its_case() {
+        for (one, other) in
+            [("set_config", "SET_CONFIG"), ("PgP_Sym_Encrypt_Bytea", "pgp_sym_encrypt_bytea"), ("Z", "z")]
+        {
+            assert_eq!(NameKey::of(one.as_bytes()), NameKey::of(other.as_bytes()), "{one}");
+        }
+        let others = [
+            "a",
+            "b",
+            "a\0",
+            "",
+            "@",
+            "`",
+            "[",
+            "{",
+            "_",
+            "\x7f",
+            "a234567",
+            "a2345678",
+            "a23456789",
+            "2345678a",
+        ];
+        let keys: HashSet<NameKey> = others.iter().map(|name| NameKey::of(name.as_bytes())).collect();
+        // The one with a quote in it is not readable, which is a key as well.
+        assert_eq!(keys.len(), others.len());
+    }
+
+    #[test]
+    fn quotes_and_what_is_beyond_ascii_cannot_be_read_wherever_they_stand() {
+        for at in 0..20 {
+            for sign in ["\"", "`", "\\", "\u{e4}"] {
+                let name = format!("{}{sign}{}", "x".repeat(at), "y".repeat(20 - at));
+                assert_eq!(NameKey::of(name.as_bytes()), NameKey::UNREADABLE, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_cut_as_postgresql_cuts_them() {
+        let (cut, whole, shorter) = ("n".repeat(63), "n".repeat(64), "n".repeat(62));
+        assert_eq!(NameKey::of(whole.as_bytes()), NameKey::of(cut.as_bytes()));
+        assert_ne!(NameKey::of(shorter.as_bytes()), NameKey::of(cut.as_bytes()));
+        assert_eq!(NameKey::of(format!("{cut}\u{e4}").as_bytes()), NameKey::of(cut.as_bytes()));
+    }
+
+    #[test]
+    fn names_spread_over_the_slots_of_a_table() {
+        let low: HashSet<u64> =
+            (0..1024).map(|n| NameKey::of(format!("table_{n}").as_bytes()).0 & 0xffff).collect();
+        let high: HashSet<u64> =
+            (0..1024).map(|n| NameKey::of(format!("table_{n}").as_bytes()).0 >> 57).collect();
+        assert!(low.len() > 980 && high.len() == 128, "{} {}", low.len(), high.len());
     }
 }

@@ -24,7 +24,7 @@ use weir_wire::limits::TEXT_HEADS;
 use weir_wire::{Pin, Pins};
 
 use crate::Dialect;
-use crate::catalogue::NameKey;
+use crate::catalogue::{Catalogue, NameKey};
 use crate::class::{CallKind, Class, Clears, Details, Locks, Transaction, Uses, Verb};
 use crate::fingerprint::Fingerprint;
 use crate::token::{Kind, Sink, Token};
@@ -91,6 +91,8 @@ struct Past {
     kind: Kind,
     word: Word,
     func: Func,
+    /// A word that PostgreSQL takes neither as a table's name nor as an alias.
+    reserved: bool,
 }
 
 /// What is known of the current statement only.
@@ -240,7 +242,7 @@ impl Sink for Recogniser {
                     self.asks_statements();
                 }
                 let func = quoted_function(entry, self.mysql);
-                Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func }
+                Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func, reserved: false }
             }
             kind => {
                 // In PostgreSQL `@` is an operator.
@@ -253,7 +255,7 @@ impl Sink for Recogniser {
                         self.mentions_settings();
                     }
                 }
-                Past { kind, word: Word::Name, func: Func::Unknown }
+                Past { kind, ..Past::default() }
             }
         };
         if self.mariadb && matches!(past.kind, Kind::Word | Kind::Quoted) {
@@ -284,7 +286,7 @@ impl Sink for Recogniser {
             _ => {}
         }
         if !self.mysql {
-            self.follow_relations(&token, past.word);
+            self.follow_relations(&token, past);
             self.defines(&token, past.word);
         } else if !self.is_set_target() {
             self.system_variable(&token);
@@ -509,10 +511,13 @@ impl Recogniser {
         }
     }
 
-    /// Where the blocks of a text stand, once its last token is there.
-    pub(crate) fn places_of_blocks(&mut self) -> &[(u32, u32)] {
+    /// Where the blocks of a text stand whose words were looked up, once its last token is there; and where
+    /// that was. Of most texts: nowhere.
+    pub(crate) fn places_of_blocks(&mut self) -> Option<(&[(u32, u32)], &Catalogue)> {
+        let names::Watch::Text(_) = &self.watch else { return None };
         self.end_statement();
-        &self.blocks
+        let names::Watch::Text(found) = &self.watch else { return None };
+        (!self.blocks.is_empty()).then(|| (self.blocks.as_slice(), found.catalogue()))
     }
 
     /// A definition (view, default, routine, event) keeps the call itself, and whoever runs it later is
@@ -567,7 +572,7 @@ impl Recogniser {
             }
             word = Word::Name;
         }
-        Past { kind: Kind::Word, word, func }
+        Past { kind: Kind::Word, word, func, reserved: entry.reserved_postgres }
     }
 
     /// MariaDB runs what says NOWAIT or WAIT with other timeouts, and says that the session has changed.

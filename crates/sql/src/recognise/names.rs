@@ -40,6 +40,12 @@ pub(super) struct Found {
     last_is_own: bool,
 }
 
+impl Found {
+    pub(super) fn catalogue(&self) -> &Catalogue {
+        &self.catalogue
+    }
+}
+
 /// Whatever unknown code may do counts as nothing, for the operator said so; whether there is some.
 fn forgive(class: &mut Class, doings: &mut Doings, mysql: bool) -> bool {
     // MySQL's code executes strings that it has prepared; PostgreSQL's may only prepare them.

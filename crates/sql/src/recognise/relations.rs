@@ -9,7 +9,7 @@
 //! Invariants: a name that is not surely an alias is none; memory is constant: parentheses deeper than
 //! [`Relations::LEVELS`] have no lists.
 
-use super::Recogniser;
+use super::{Past, Recogniser};
 use crate::token::{Kind, Token};
 use crate::words::Word;
 
@@ -65,125 +65,11 @@ impl Relations {
     }
 }
 
-/// PostgreSQL's words that are neither a table's name nor an alias (`reserved_keyword` and
-/// `type_func_name_keyword` of gram.y), sorted.
-const RESERVED: [&[u8]; 100] = [
-    b"all",
-    b"analyse",
-    b"analyze",
-    b"and",
-    b"any",
-    b"array",
-    b"as",
-    b"asc",
-    b"asymmetric",
-    b"authorization",
-    b"binary",
-    b"both",
-    b"case",
-    b"cast",
-    b"check",
-    b"collate",
-    b"collation",
-    b"column",
-    b"concurrently",
-    b"constraint",
-    b"create",
-    b"cross",
-    b"current_catalog",
-    b"current_date",
-    b"current_role",
-    b"current_schema",
-    b"current_time",
-    b"current_timestamp",
-    b"current_user",
-    b"default",
-    b"deferrable",
-    b"desc",
-    b"distinct",
-    b"do",
-    b"else",
-    b"end",
-    b"except",
-    b"false",
-    b"fetch",
-    b"for",
-    b"foreign",
-    b"freeze",
-    b"from",
-    b"full",
-    b"grant",
-    b"group",
-    b"having",
-    b"ilike",
-    b"in",
-    b"initially",
-    b"inner",
-    b"intersect",
-    b"into",
-    b"is",
-    b"isnull",
-    b"join",
-    b"lateral",
-    b"leading",
-    b"left",
-    b"like",
-    b"limit",
-    b"localtime",
-    b"localtimestamp",
-    b"natural",
-    b"not",
-    b"notnull",
-    b"null",
-    b"offset",
-    b"on",
-    b"only",
-    b"or",
-    b"order",
-    b"outer",
-    b"overlaps",
-    b"placing",
-    b"primary",
-    b"references",
-    b"returning",
-    b"right",
-    b"select",
-    b"session_user",
-    b"similar",
-    b"some",
-    b"symmetric",
-    b"system_user",
-    b"table",
-    b"tablesample",
-    b"then",
-    b"to",
-    b"trailing",
-    b"true",
-    b"union",
-    b"unique",
-    b"user",
-    b"using",
-    b"variadic",
-    b"verbose",
-    b"when",
-    b"where",
-    b"window",
-];
-
-fn is_reserved(word: &[u8]) -> bool {
-    let mut lower = [0; 17];
-    let Some(lower) = lower.get_mut(..word.len()) else { return false };
-    lower.copy_from_slice(word);
-    lower.make_ascii_lowercase();
-    // `OPERATOR(pg_catalog.-) f(1)` calls f, so no relation counts that has this name without quotes.
-    RESERVED.binary_search(&&*lower).is_ok() || lower == b"with" || lower == b"operator"
-}
-
 /// A word that means nothing to PostgreSQL or to Weir, as far as is known here.
 pub(crate) fn is_no_word(word: &[u8]) -> bool {
     let entry = crate::words::lookup(word);
     let means = entry.word != Word::Name || entry.postgres != crate::words::Func::Unknown;
-    !means && !entry.bare_postgres && !is_reserved(word)
+    !means && !entry.bare_postgres && !entry.reserved_postgres
 }
 
 fn is(token: &Token<'_>, word: &[u8]) -> bool {
@@ -193,7 +79,7 @@ fn is(token: &Token<'_>, word: &[u8]) -> bool {
 impl Recogniser {
     /// A token of PostgreSQL's has passed, and parentheses count as it has left them.
     #[inline]
-    pub(super) fn follow_relations(&mut self, token: &Token<'_>, word: Word) {
+    pub(super) fn follow_relations(&mut self, token: &Token<'_>, past: Past) {
         let level = self.now.depth;
         let relations = &mut self.now.relations;
         relations.at_alias = false;
@@ -214,13 +100,13 @@ impl Recogniser {
                 };
                 relations.put(level, then);
             }
-            Kind::Word if place == Place::None && !matches!(word, Word::From | Word::Using) => {}
+            Kind::Word if place == Place::None && !matches!(past.word, Word::From | Word::Using) => {}
             _ if place == Place::None && token.kind != Kind::Word => {}
             _ => {
-                let then = then(place, token, word);
+                let then = then(place, token, past);
                 relations.at_alias = matches!(place, Place::Name | Place::Whole | Place::As)
                     && then == Place::Over
-                    && is_alias(token);
+                    && is_alias(past);
                 relations.put(level, then);
             }
         }
@@ -228,19 +114,20 @@ impl Recogniser {
 }
 
 /// A name that may be an alias.
-fn is_alias(token: &Token<'_>) -> bool {
-    match token.kind {
-        Kind::Word => !is_reserved(token.text),
+fn is_alias(past: Past) -> bool {
+    match past.kind {
+        Kind::Word => !past.reserved,
         Kind::Quoted | Kind::Escaped => true,
         _ => false,
     }
 }
 
 /// Where the list is behind this token.
-fn then(place: Place, token: &Token<'_>, word: Word) -> Place {
+fn then(place: Place, token: &Token<'_>, past: Past) -> Place {
+    let Past { word, reserved: is_reserved, .. } = past;
     match (place, token.kind) {
         (Place::Part, Kind::Word | Kind::Quoted | Kind::Escaped) => Place::Name,
-        (_, Kind::Word) if is_reserved(token.text) => reserved(place, token, word),
+        (_, Kind::Word) if is_reserved => reserved(place, token, word),
         (Place::Next, Kind::Word) if word == Word::Values => Place::None,
         (Place::Next, Kind::Word | Kind::Quoted | Kind::Escaped) => Place::Name,
         (Place::With, Kind::Word) if is(token, b"ordinality") => Place::Whole,
@@ -290,20 +177,4 @@ fn ends_list(token: &Token<'_>, word: Word) -> bool {
             | Word::Then
     );
     known || is(token, b"when") || is(token, b"window") || is(token, b"returning")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{RESERVED, is_reserved};
-
-    #[test]
-    fn reserved_words_are_sorted() {
-        assert!(RESERVED.is_sorted());
-        for word in ["FROM", "with", "session_user", "current_timestamp", "all", "window"] {
-            assert!(is_reserved(word.as_bytes()), "{word}");
-        }
-        for word in ["value", "ordinality", "rows", "id", "a_word_that_is_longer_than_all", ""] {
-            assert!(!is_reserved(word.as_bytes()), "{word}");
-        }
-    }
 }

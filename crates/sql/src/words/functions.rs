@@ -11,7 +11,7 @@ mod mysql;
 mod postgres;
 
 pub(super) use mysql::{MYSQL_BARE, MYSQL_HARMLESS, MYSQL_VARYING};
-pub(super) use postgres::{POSTGRES_BARE, POSTGRES_HARMLESS, POSTGRES_VARYING};
+pub(super) use postgres::{POSTGRES_BARE, POSTGRES_HARMLESS, POSTGRES_RESERVED, POSTGRES_VARYING};
 
 /// Words before a parenthesis that call nothing in either dialect: grammar, and types with a length. Words
 /// that are types in one dialect and functions in the other are in the lists below.

@@ -6,8 +6,8 @@
 mod functions;
 
 use functions::{
-    MYSQL_BARE, MYSQL_HARMLESS, MYSQL_VARYING, POSTGRES_BARE, POSTGRES_HARMLESS, POSTGRES_VARYING, SPECIAL,
-    SYNTAX,
+    MYSQL_BARE, MYSQL_HARMLESS, MYSQL_VARYING, POSTGRES_BARE, POSTGRES_HARMLESS, POSTGRES_RESERVED,
+    POSTGRES_VARYING, SPECIAL, SYNTAX,
 };
 
 macro_rules! keywords {
@@ -136,6 +136,8 @@ pub(crate) struct Entry {
     /// It varies wherever it stands, without a parenthesis behind it.
     pub(crate) bare_postgres: bool,
     pub(crate) bare_mysql: bool,
+    /// PostgreSQL takes it neither as a table's name nor as an alias.
+    pub(crate) reserved_postgres: bool,
 }
 
 const NOTHING: Entry = Entry {
@@ -145,6 +147,7 @@ const NOTHING: Entry = Entry {
     mysql: Func::Unknown,
     bare_postgres: false,
     bare_mysql: false,
+    reserved_postgres: false,
 };
 
 /// Slots of the hash table: a power of two, at least four times the entries.
@@ -278,6 +281,12 @@ const fn build() -> Dictionary {
         dictionary.entries[at].mysql = SPECIAL[i].2;
         i += 1;
     }
+    i = 0;
+    while i < POSTGRES_RESERVED.len() {
+        let at = entry_of(&mut dictionary, &mut count, POSTGRES_RESERVED[i]);
+        dictionary.entries[at].reserved_postgres = true;
+        i += 1;
+    }
     dictionary
 }
 
@@ -320,6 +329,18 @@ mod tests {
         for (text, word) in KEYWORDS {
             assert_eq!(lookup(text.as_bytes()).word, *word, "{text}");
             assert_eq!(lookup(text.to_uppercase().as_bytes()).word, *word, "{text}");
+        }
+    }
+
+    #[test]
+    fn reserved_words_are_known() {
+        for word in ["FROM", "with", "session_user", "current_timestamp", "all", "window", "Operator"] {
+            assert!(lookup(word.as_bytes()).reserved_postgres, "{word}");
+        }
+        for word in
+            ["value", "ordinality", "rows", "id", "a_word_that_is_longer_than_all_others_there_are", ""]
+        {
+            assert!(!lookup(word.as_bytes()).reserved_postgres, "{word}");
         }
     }
 
