@@ -11,6 +11,7 @@
 
 mod by_heart;
 mod cause;
+mod class;
 mod find;
 mod finish;
 mod found;
@@ -43,7 +44,7 @@ use std::sync::Arc;
 use weir_session::login::ClientId;
 use weir_session::login::KillOutcome;
 use weir_sql::catalogue::Knowledge;
-use weir_sql::{Class, Dialect, Kill, Locks, Uses, classify_in};
+use weir_sql::{Class, Dialect, Kill, Locks, Uses};
 use weir_wire::Found;
 use weir_wire::{Fault, FaultKind, Pin, Pins, limits};
 
@@ -590,11 +591,6 @@ impl Front {
             && (self.shift, self.reply_seq) == (0, 1)
             && self.status & (status::IN_TRANS | status::AUTOCOMMIT) == status::AUTOCOMMIT
             && !OF_THE_SERVER.iter().any(|own| own.eq_ignore_ascii_case(schema))
-    }
-
-    /// What a text is, with the state of the catalogue by which that was judged.
-    pub(crate) fn classify(&self, text: &[u8]) -> (Class, u64) {
-        classify_in(self.dialect(), text, self.knowledge.proof())
     }
 
     /// Settings that a SET changed to values that only its server knows so far.

@@ -6,9 +6,10 @@
 //! Invariant: in doubt a trace is kept. Removing one too early could give a client another client's answer.
 
 use crate::role::{AUTHORIZATION, ROLE};
+use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
-use weir_sql::{Class, Clears, Dialect, Locks, Scope, Touched, Transaction, Uses, Verb, classify_in};
+use weir_sql::{Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
 /// Whether a text draws from a sequence.
@@ -122,11 +123,36 @@ pub struct Judge<'a> {
     pub knowledge: &'a Knowledge,
 }
 
+thread_local! {
+    /// Of texts that do nothing an operator decides about: what they do, and their fingerprints.
+    static MEMO: RefCell<Memo<(Arc<Effects>, u32)>> = RefCell::default();
+}
+
 impl Judge<'_> {
     /// What a text does, its fingerprint, and the state of the catalogue that this was judged by.
     pub fn text(self, text: &[u8]) -> (Arc<Effects>, u32, u64) {
-        let (effects, fingerprint, state) = Effects::of_text(self.dialect, text, self.knowledge.proof());
+        let known = MEMO.with_borrow_mut(|memo| memo.find(self.dialect, self.knowledge, text));
+        if let Some(((effects, fingerprint), state)) = known {
+            if cfg!(debug_assertions) {
+                let again = self.read(text);
+                // Unless the catalogue has changed in between.
+                let same = again.0 == effects && again.1.fingerprint as u32 == fingerprint;
+                assert!(again.2 != state || same, "{}", String::from_utf8_lossy(text));
+            }
+            return (effects, fingerprint, state);
+        }
+        let (effects, class, state) = self.read(text);
+        let fingerprint = class.fingerprint as u32;
+        if class.is_of_any_numbers() {
+            let value = || (Arc::clone(&effects), fingerprint);
+            MEMO.with_borrow_mut(|memo| memo.keep(self.dialect, self.knowledge, state, value));
+        }
         (self.decided(effects), fingerprint, state)
+    }
+
+    /// The same of a text that is not known.
+    fn read(self, text: &[u8]) -> (Arc<Effects>, Class, u64) {
+        Effects::of_text(self.dialect, text, self.knowledge.proof())
     }
 
     /// What the operator has decided of the reasons for pins in a text.
@@ -162,9 +188,8 @@ impl Effects {
             || self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
     }
 
-    /// Of a whole text, with its fingerprint, in a database of this catalogue; and the state by which it was
-    /// judged.
-    pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, u32, u64) {
+    /// Of a whole text, with its class in a database of this catalogue; and the state by which it was judged.
+    pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, Class, u64) {
         let policy = proof.as_ref().map_or(UnknownCode::Pin, |proof| proof.unknown_code);
         let (class, state) = classify_in(dialect, text, proof);
         let mut effects = Effects::of_class(&class);
@@ -184,7 +209,7 @@ impl Effects {
             }
             effects = Arc::new(made);
         }
-        (effects, class.fingerprint as u32, state)
+        (effects, class, state)
     }
 
     /// Of a class. Texts without effects share one value.

@@ -15,6 +15,7 @@ mod class;
 mod dialect;
 mod fingerprint;
 mod lex;
+mod memo;
 mod recognise;
 mod scan;
 mod shown;
@@ -26,5 +27,6 @@ pub use class::{
     Span, Touched, Transaction, Uses, Verb,
 };
 pub use dialect::{Dialect, Encoding};
+pub use memo::Memo;
 pub use scan::{Scanner, classify, classify_in};
 pub use shown::without_values;

@@ -113,6 +113,10 @@ pub const TEXT_ASSIGNMENTS: usize = 64;
 pub const TEXT_HEADS: usize = 4;
 /// Calls of a text that are listed; of one with more it is known that there are.
 pub const TEXT_CALLS: usize = 32;
+/// Texts of which one worker remembers for each protocol what they are, whatever numbers stand in them.
+pub const REMEMBERED_TEXTS: usize = 256;
+/// Bytes of the longest of them.
+pub const REMEMBERED_TEXT_BYTES: usize = 512;
 /// Names of settings that are kept of one text; with more it may be any.
 pub const TEXT_SETTINGS: usize = 64;
 

@@ -62,6 +62,7 @@ pub struct Group {
 /// What one pool knows of its database.
 #[derive(Debug, Default)]
 pub struct Knowledge {
+    number: Number,
     group: Arc<Group>,
     known: ArcSwapOption<Known>,
     /// `Known::changes` + 1; 0: nothing is known. What the data path asks several times for each request.
@@ -93,6 +94,17 @@ pub struct Knowledge {
     unknown_code: AtomicU8,
     /// [`PinPolicies`].
     pin_policies: AtomicU64,
+}
+
+/// Tells one knowledge from all others of the process.
+#[derive(Debug)]
+struct Number(u64);
+
+impl Default for Number {
+    fn default() -> Number {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        Number(LAST.fetch_add(1, SeqCst) + 1)
+    }
 }
 
 #[derive(Debug)]
@@ -148,6 +160,12 @@ impl Knowledge {
         let knowledge = Knowledge::default();
         knowledge.learn((0, 0), catalogue, b"settled", u64::MAX);
         Arc::new(knowledge)
+    }
+
+    /// No other one of this process has this number.
+    #[inline]
+    pub fn number(&self) -> u64 {
+        self.number.0
     }
 
     /// The group, for another pool of the same database.

@@ -1,7 +1,8 @@
 //! Properties of every text.
 
 use proptest::prelude::*;
-use weir_sql::{Class, Dialect, Encoding, Scanner, Uses, Verb, classify};
+use weir_sql::catalogue::{Catalogue, Knowledge};
+use weir_sql::{Class, Dialect, Encoding, Memo, Scanner, Uses, Verb, classify, classify_in};
 use weir_wire::Pin;
 
 const DIALECTS: &[Dialect] = &[
@@ -168,6 +169,34 @@ proptest! {
             prop_assert_eq!(&whole, &pieces, "{:?}", dialect);
             let bytes = in_pieces(dialect, text.chunks(1));
             prop_assert_eq!(&whole, &bytes, "{:?}", dialect);
+        }
+    }
+
+    #[test]
+    fn other_numbers_make_no_other_text(
+        head in prop::sample::select(&["SELECT ", "INSERT INTO t VALUES (", "UPDATE t SET a = ", "DELETE FROM t WHERE a = ", ""][..]),
+        scraps in prop::collection::vec(prop::option::weighted(0.7, prop::sample::select(SCRAPS)), 0..20),
+        numbers in prop::collection::vec(prop_oneof![0..3_u64, any::<u64>()], 40),
+    ) {
+        // `None` is a number. Which one it is differs from one text to the next.
+        let text = |from: usize| {
+            let mut numbers = numbers.iter().skip(from);
+            let mut number = || numbers.next().map_or_else(|| "7".to_owned(), u64::to_string);
+            let words: Vec<String> = scraps.iter().map(|scrap| scrap.map_or_else(&mut number, str::to_owned)).collect();
+            format!("{head}{}", words.join(" "))
+        };
+        for &dialect in DIALECTS {
+            let knowledge = Knowledge::settled(Catalogue::default());
+            let mut memo = Memo::default();
+            for from in 0..5 {
+                let text = text(from);
+                let (class, state) = classify_in(dialect, text.as_bytes(), knowledge.proof());
+                match memo.find(dialect, &knowledge, text.as_bytes()) {
+                    Some(known) => prop_assert_eq!(known, (class, state), "{:?} {}", dialect, text),
+                    None if class.is_of_any_numbers() => memo.keep(dialect, &knowledge, state, || class),
+                    None => {}
+                }
+            }
         }
     }
 
