@@ -269,6 +269,28 @@ def code_made_by_anybody_is_known_at_its_first_call(_context):
             a.ask("drop trigger app.newly")
 
 
+@weir
+def a_catalogue_that_stays_as_it_is_is_read_once(_context):
+    """What Weir sums up of the rows that it reads is what the server says of the catalogue when it is asked whether that has changed."""
+    with start(pool_size=1, settings=["pool.catalogue_check_interval=0"]) as w, admin() as a, Wire(w.target()) as one:
+        for change in ("create function app.kept_1() returns int deterministic return 1", "create view app.kept_2 as select 1 as one",
+                       "create trigger app.kept_3 before insert on app.audited for each row set @kept = 1"):
+            a.ask(change)
+            reads = w.metric("weir_catalogue_reads", protocol="mysql")
+            eventually(lambda: one.ask("select 1") and w.metric("weir_catalogue_reads", protocol="mysql") > reads, "it is noticed")
+        reads = w.metric("weir_catalogue_reads", protocol="mysql")
+        asked = lambda: int(a.ask("show global status like 'Com_show_status'")[0][1])
+        before = asked()
+        # Each look is one of these as well; Weir's question is another.
+        looks = 0
+        while asked() - before - looks < 5:
+            assert one.ask("select 1") == [["1"]]
+            looks += 1
+        assert w.metric("weir_catalogue_reads", protocol="mysql") == reads
+        for change in ("drop trigger app.kept_3", "drop view app.kept_2", "drop function app.kept_1"):
+            a.ask(change)
+
+
 @weir(only="mysql")
 def code_is_known_at_its_first_call_while_others_change_theirs(_context):
     """One client drops a procedure that another's transaction has called, and waits (not on MariaDB). Who makes code and calls it meanwhile keeps no

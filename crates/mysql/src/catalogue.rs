@@ -46,6 +46,33 @@ macro_rules! virtual_columns {
     };
 }
 
+/// What tells a routine's, trigger's or view's state from others.
+macro_rules! check {
+    ("routine") => {
+        "CRC32(CONCAT_WS('/', ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, ROUTINE_DEFINITION))"
+    };
+    ("trigger") => {
+        "CRC32(CONCAT_WS('/', EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT))"
+    };
+    ("view") => {
+        "CRC32(CONCAT_WS('/', TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION))"
+    };
+}
+
+/// The same as a column of a row, for [`Checks`].
+macro_rules! check_column {
+    ($of:tt) => {
+        concat!(", CAST(CONVERT(", check!($of), " USING utf8mb4) AS BINARY) ")
+    };
+}
+
+/// Who may see triggers.
+macro_rules! privileges {
+    () => {
+        "(SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')"
+    };
+}
+
 /// What tells the state of the catalogue from others, in one row. A binary string goes through unchanged
 /// whatever character set the session has; literals and numbers do not by themselves become the same one, as
 /// they have the character set of the connection, which may be UTF-16 or UTF-32.
@@ -53,17 +80,21 @@ macro_rules! fingerprint {
     () => {
         concat!(
             "SELECT CAST(_latin1'z' AS BINARY), CAST(CONVERT(CONCAT_WS(' ', \
-                (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', ROUTINE_SCHEMA, ROUTINE_NAME, SQL_MODE, ROUTINE_DEFINITION))), 0)) \
-                    FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
+                (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(",
+            check!("routine"),
+            "), 0)) FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
             own_schemas!(),
-            "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', EVENT_OBJECT_SCHEMA, EVENT_OBJECT_TABLE, TRIGGER_NAME, ACTION_STATEMENT))), 0)) \
-                    FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
+            "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(",
+            check!("trigger"),
+            "), 0)) FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
             own_schemas!(),
-            "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(CRC32(CONCAT_WS('/', TABLE_SCHEMA, TABLE_NAME, VIEW_DEFINITION))), 0)) \
-                    FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
+            "), (SELECT CONCAT(COUNT(*), '/', COALESCE(SUM(",
+            check!("view"),
+            "), 0)) FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
             own_schemas!(),
-            "), (SELECT COUNT(*) FROM information_schema.SCHEMA_PRIVILEGES WHERE PRIVILEGE_TYPE = 'TRIGGER')",
-            ") USING utf8mb4) AS BINARY), NULL, NULL"
+            "), ",
+            privileges!(),
+            ") USING utf8mb4) AS BINARY), NULL, NULL, NULL"
         )
     };
 }
@@ -79,26 +110,31 @@ macro_rules! grantee {
 const ALL: &str = " LIMIT 18446744073709551615";
 
 /// Everything but system variables: those are in another place on each of the two. A language of `O` is one
-/// that is not read here: another `sql_mode` reads texts differently.
+/// that is not read here: another `sql_mode` reads texts differently. The fingerprint is summed up here, from
+/// the rows' own ([`Checks`]): asking for both reads everything twice.
 macro_rules! everything {
     () => {
         concat!(
-            fingerprint!(),
-            " UNION ALL SELECT CAST(_latin1'f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
+            "SELECT CAST(_latin1'z' AS BINARY), CAST(CONVERT(",
+            privileges!(),
+            " USING utf8mb4) AS BINARY), NULL, NULL, NULL UNION ALL SELECT CAST(_latin1'f' AS BINARY), CAST(ROUTINE_NAME AS BINARY), \
                 CAST(IF(ROUTINE_BODY <> 'SQL' OR SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', _latin1'O', _latin1'R') AS BINARY), \
-                CAST(IF(CHAR_LENGTH(ROUTINE_DEFINITION) > 200000, NULL, ROUTINE_DEFINITION) AS BINARY) \
-                FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
+                CAST(IF(CHAR_LENGTH(ROUTINE_DEFINITION) > 200000, NULL, ROUTINE_DEFINITION) AS BINARY)",
+            check_column!("routine"),
+            "FROM information_schema.ROUTINES WHERE ROUTINE_SCHEMA NOT IN ",
             own_schemas!(),
             " UNION ALL SELECT CAST(_latin1't' AS BINARY), CAST(EVENT_OBJECT_TABLE AS BINARY), \
                 CAST(IF(SQL_MODE REGEXP 'ANSI|ORACLE|NO_BACKSLASH', _latin1'O', _latin1'R') AS BINARY), \
-                CAST(IF(CHAR_LENGTH(ACTION_STATEMENT) > 200000, NULL, ACTION_STATEMENT) AS BINARY) \
-                FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
+                CAST(IF(CHAR_LENGTH(ACTION_STATEMENT) > 200000, NULL, ACTION_STATEMENT) AS BINARY)",
+            check_column!("trigger"),
+            "FROM information_schema.TRIGGERS WHERE TRIGGER_SCHEMA NOT IN ",
             own_schemas!(),
             " UNION ALL SELECT CAST(_latin1'v' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(_latin1'R' AS BINARY), \
-                CAST(IF(VIEW_DEFINITION = '' OR CHAR_LENGTH(VIEW_DEFINITION) > 200000, NULL, VIEW_DEFINITION) AS BINARY) \
-                FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
+                CAST(IF(VIEW_DEFINITION = '' OR CHAR_LENGTH(VIEW_DEFINITION) > 200000, NULL, VIEW_DEFINITION) AS BINARY)",
+            check_column!("view"),
+            "FROM information_schema.VIEWS WHERE TABLE_SCHEMA NOT IN ",
             own_schemas!(),
-            " UNION ALL SELECT CAST(_latin1'b' AS BINARY), CAST(t.TABLE_NAME AS BINARY), NULL, NULL FROM information_schema.TABLES t \
+            " UNION ALL SELECT CAST(_latin1'b' AS BINARY), CAST(t.TABLE_NAME AS BINARY), NULL, NULL, NULL FROM information_schema.TABLES t \
                 WHERE t.TABLE_TYPE = 'BASE TABLE' AND t.TABLE_SCHEMA NOT IN ",
             own_schemas!(),
             " AND NOT EXISTS (SELECT 1 FROM information_schema.USER_PRIVILEGES u WHERE u.GRANTEE = ",
@@ -121,16 +157,16 @@ const FINGERPRINT: &str = fingerprint!();
 /// Asks for everything.
 const WHOLE_MYSQL: &str = concat!(
     everything!(),
-    " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM performance_schema.session_variables"
+    " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL, NULL FROM performance_schema.session_variables"
 );
 
 /// The same on MariaDB.
 const WHOLE_MARIADB: &str = concat!(
     everything!(),
-    " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
-      UNION ALL SELECT CAST(_latin1't' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(_latin1'R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY) FROM ",
+    " UNION ALL SELECT CAST(_latin1'n' AS BINARY), CAST(VARIABLE_NAME AS BINARY), NULL, NULL, NULL FROM information_schema.SYSTEM_VARIABLES \
+      UNION ALL SELECT CAST(_latin1't' AS BINARY), CAST(TABLE_NAME AS BINARY), CAST(_latin1'R' AS BINARY), CAST(CONCAT('SELECT ', COLUMN_DEFAULT) AS BINARY), NULL FROM ",
     drawing_columns!(),
-    " UNION ALL SELECT CAST(_latin1'k' AS BINARY), CAST(TABLE_NAME AS BINARY), NULL, NULL FROM ",
+    " UNION ALL SELECT CAST(_latin1'k' AS BINARY), CAST(TABLE_NAME AS BINARY), NULL, NULL, NULL FROM ",
     virtual_columns!()
 );
 
@@ -173,6 +209,8 @@ pub(crate) struct Study {
     reading: Reading,
     /// What is collected, when everything is asked for.
     builder: Option<Builder>,
+    /// What the rows so far come to, when everything is asked for.
+    checks: Option<Checks>,
     fingerprint: Vec<u8>,
     /// One of the replies was an error.
     failed: bool,
@@ -186,6 +224,39 @@ pub(crate) struct Study {
     definitions_end: bool,
     /// The sum of what [`DEFINED`] shows.
     defined: u64,
+}
+
+/// What the fingerprint says of routines, triggers and views: their numbers, and the sums of their checks.
+#[derive(Debug, Default)]
+struct Checks {
+    routines: (u64, u64),
+    triggers: (u64, u64),
+    views: (u64, u64),
+    /// Of [`privileges`].
+    privileges: Vec<u8>,
+}
+
+impl Checks {
+    fn add(&mut self, kind: &[u8], check: &[u8]) {
+        let (count, sum) = match kind {
+            b"f" => &mut self.routines,
+            b"t" => &mut self.triggers,
+            _ => &mut self.views,
+        };
+        *count += 1;
+        let number = std::str::from_utf8(check).ok().and_then(|text| text.parse::<u64>().ok());
+        *sum = sum.wrapping_add(number.unwrap_or(0));
+    }
+
+    /// As [`FINGERPRINT`] has it.
+    fn fingerprint(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for (count, sum) in [self.routines, self.triggers, self.views] {
+            out.extend_from_slice(format!("{count}/{sum} ").as_bytes());
+        }
+        out.extend_from_slice(&self.privileges);
+        out
+    }
 }
 
 impl Back {
@@ -231,6 +302,7 @@ impl Back {
         self.study = Some(Box::new(Study {
             reading,
             builder,
+            checks: whole.then(Checks::default),
             fingerprint: Vec::new(),
             failed: false,
             locked: false,
@@ -316,8 +388,10 @@ fn is_of_a_lock(row: &[u8]) -> bool {
 impl Study {
     /// A reply has come whole.
     fn next_step(&mut self) {
-        if self.steps.pop_front() == Some(Step::Defined) {
-            self.fingerprint.extend_from_slice(&self.defined.to_le_bytes());
+        match (self.steps.pop_front(), &self.checks) {
+            (Some(Step::Catalogue), Some(checks)) => self.fingerprint = checks.fingerprint(),
+            (Some(Step::Defined), _) => self.fingerprint.extend_from_slice(&self.defined.to_le_bytes()),
+            _ => {}
         }
         self.columns = None;
     }
@@ -336,7 +410,7 @@ impl Study {
     /// Columns of text, each with its length; 0xFB is NULL.
     fn row(&mut self, payload: &[u8]) {
         let mut reader = Reader::new(payload);
-        let mut columns: [Option<&[u8]>; 4] = [None; 4];
+        let mut columns: [Option<&[u8]>; 5] = [None; 5];
         for column in &mut columns {
             if reader.rest().first() == Some(&0xFB) {
                 let _ = reader.u8();
@@ -347,10 +421,12 @@ impl Study {
                 Err(_) => return self.is_incomplete(),
             }
         }
-        let [Some(kind), Some(name), language, text] = columns else { return self.is_incomplete() };
-        if kind == b"z" {
-            self.fingerprint = name.to_vec();
-            return;
+        let [Some(kind), Some(name), language, text, check] = columns else { return self.is_incomplete() };
+        match (&mut self.checks, kind, check) {
+            (Some(checks), b"z", _) => return checks.privileges = name.to_vec(),
+            (None, b"z", _) => return self.fingerprint = name.to_vec(),
+            (Some(checks), b"f" | b"t" | b"v", Some(check)) => checks.add(kind, check),
+            _ => {}
         }
         let Some(builder) = &mut self.builder else { return };
         let language = match (language, text) {

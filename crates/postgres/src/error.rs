@@ -68,6 +68,13 @@ pub const NO_ALPN: Words = words(
     "Use a driver with sslnegotiation=direct, or request TLS with an SSLRequest.",
 );
 
+/// A startup packet without a user, or with an empty name.
+pub const NO_USER: Words = words(
+    "28000",
+    "no PostgreSQL user name specified in startup packet",
+    "Name a user in the connection string.",
+);
+
 /// Method `cert`: no certificate, or another user's.
 pub const CERT_FAILED: Words = words(
     "28000",

@@ -650,7 +650,10 @@ impl Engine {
                 vec![names.iter().map(|name| name.as_ref().map(value)).collect()]
             }
             Command::ShowSchema => vec![vec![self.schema.clone()]],
-            Command::Catalogue => vec![vec![Some("z".to_owned()), Some("0".to_owned()), None, None]],
+            Command::Catalogue { whole } => {
+                let text = if *whole { "0" } else { "0/0 0/0 0/0 0" };
+                vec![vec![Some("z".to_owned()), Some(text.to_owned()), None, None, None]]
+            }
             Command::ConnectionId(told) => one(told.unwrap_or(u64::from(self.id)).to_string()),
             Command::InsertId => one(self.insert_id.to_string()),
             Command::OwnInsertId(own) => {

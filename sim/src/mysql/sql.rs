@@ -36,7 +36,10 @@ pub enum Command {
     /// Changes it.
     Use(String),
     /// Weir's question about the catalogue: nobody has made anything here that runs code.
-    Catalogue,
+    Catalogue {
+        /// For all of it, whose fingerprint Weir sums up itself; else for that alone.
+        whole: bool,
+    },
     /// CONNECTION_ID(), or what Weir has put in its place.
     ConnectionId(Option<u64>),
     /// LAST_INSERT_ID().
@@ -168,7 +171,9 @@ impl Statement {
                 names.iter().map(|name| name.clone().unwrap_or_else(|| "NULL".to_owned())).collect()
             }
             Command::ShowSchema => one("DATABASE()"),
-            Command::Catalogue => ["kind", "name", "language", "text"].map(str::to_owned).to_vec(),
+            Command::Catalogue { .. } => {
+                ["kind", "name", "language", "text", "check"].map(str::to_owned).to_vec()
+            }
             Command::ConnectionId(_) => one("CONNECTION_ID()"),
             Command::InsertId | Command::OwnInsertId(_) => one("LAST_INSERT_ID()"),
             Command::TakeInsertId => ["LAST_INSERT_ID()", "LAST_INSERT_ID(0)"].map(str::to_owned).to_vec(),
@@ -213,7 +218,9 @@ fn command(text: &str) -> Command {
         ["SELECT", "1"] => Command::Rows(1),
         ["WITH", "RECURSIVE", ..] => Command::Rows(rows_of(text)),
         ["SELECT", "NULL", "INTO", "@WEIR"] | ["SELECT", "SQL_CALC_FOUND_ROWS", ..] => Command::Clear,
-        ["SELECT", "CAST(_LATIN1'Z'", "AS", "BINARY),", ..] => Command::Catalogue,
+        ["SELECT", "CAST(_LATIN1'Z'", "AS", "BINARY),", what, ..] => {
+            Command::Catalogue { whole: !what.ends_with("CONCAT_WS('") }
+        }
         ["SELECT", cast, "AS", ..] if cast.starts_with("CAST(") => {
             Command::ConnectionId(cast["CAST(".len()..].parse().ok())
         }

@@ -50,6 +50,9 @@ pub(super) enum Next {
     Rows(u32),
     /// Its server knows, if it has run nothing else since.
     Unknown,
+    /// Nobody knows: a statement failed before its subqueries found anything, or behind that, on a server whose
+    /// FOUND_ROWS() was not this client's. Without subqueries' rows MySQL gives what it gave before.
+    Lost,
 }
 
 /// It changes something, and may select rows besides.
@@ -119,6 +122,9 @@ impl Front {
             return found;
         }
         let next = in_store(request, outcome, &found);
+        // A failed UPDATE says 0 by itself.
+        let is_lost = outcome.failed && !outcome.found_own && request.class.verb != Verb::Update;
+        let next = if is_lost { next.map(|_| Next::Lost) } else { next };
         if next.is_some() {
             self.found_did |= STORED;
             self.found_times[1] = self.found_times[1].wrapping_add(1);
@@ -141,8 +147,8 @@ impl Front {
         match before {
             Next::Rows(rows) if flushes && is_single => Found::Known(rows.into()),
             Next::Rows(_) | Next::Unknown if flushes && is_own => Found::OnServer,
-            Next::Rows(_) | Next::Unknown if flushes => Found::Lost,
-            Next::Same | Next::Rows(_) | Next::Unknown => Found::Kept,
+            Next::Rows(_) | Next::Unknown | Next::Lost if flushes => Found::Lost,
+            Next::Same | Next::Rows(_) | Next::Unknown | Next::Lost => Found::Kept,
         }
     }
 }

@@ -7,8 +7,8 @@
 
 use crate::cancel::ClientKey;
 use crate::error::{
-    CERT_FAILED, NO_ALPN, NO_REPLICATION, PEER_FAILED, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words,
-    put_error, words_of,
+    CERT_FAILED, NO_ALPN, NO_REPLICATION, NO_USER, PEER_FAILED, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION,
+    Words, put_error, words_of,
 };
 use crate::frame::HEADER_BYTES;
 use crate::front::Front;
@@ -162,11 +162,13 @@ impl Accept {
                 _ => pairs.push((text(name)?, value.to_vec())),
             }
         }
-        let user = user.filter(|u| !u.is_empty()).ok_or(protocol("no user name in the startup packet"))?;
         let minor = startup.minor.min(NEWEST_MINOR);
         if minor < startup.minor || !unknown.is_empty() {
             put_negotiate(out, minor, &unknown);
         }
+        let Some(user) = user.filter(|user| !user.is_empty()) else {
+            return Err(self.refused_with(NO_USER));
+        };
         if replication {
             return Err(self.refused_with(NO_REPLICATION));
         }

@@ -326,7 +326,7 @@ fn what_is_not_carried_is_refused_with_words() {
         (("replication", "database"), "0A000"),
         (("replication", "true"), "0A000"),
         (("options", "-d 5"), "42601"),
-        (("user", ""), "08P01"),
+        (("user", ""), "28000"),
     ] {
         let (mut accept, mut out) = (accept(), Vec::new());
         let packet = startup(3 << 16, &[("user", "u"), pair]);

@@ -34,7 +34,13 @@ pub struct ClientPrepared {
     portals: Vec<(Box<[u8]>, Arc<Effects>)>,
     /// What those do for which there was no place: any portal of another name may be one of them.
     other_portals: Option<Arc<Effects>>,
+    /// Names that are longer than what is kept of them, by that: errors show them as the client wrote them.
+    long_names: Vec<Box<[u8]>>,
 }
+
+/// Names of which more than that is remembered, and the longest of them.
+const LONG_NAMES: usize = 64;
+const LONG_NAME_BYTES: usize = 1024;
 
 /// As much of a name as a server keeps (NAMEDATALEN of PostgreSQL's `pg_config_manual.h`, less one). Names
 /// are ASCII here, so no character is cut.
@@ -50,10 +56,15 @@ impl ClientPrepared {
     }
 
     /// Gives a name to a statement. False when the client has as many as Weir carries.
-    pub fn insert(&mut self, name: &[u8], statement: Arc<Statement>) -> bool {
-        let name = kept(name);
+    pub fn insert(&mut self, whole: &[u8], statement: Arc<Statement>) -> bool {
+        let name = kept(whole);
         if self.named.len() >= CLIENT_PREPARED && !self.named.contains_key(name) {
             return false;
+        }
+        self.long_names.retain(|long| kept(long) != name);
+        let is_long = whole.len() > name.len() && whole.len() <= LONG_NAME_BYTES;
+        if is_long && self.long_names.len() < LONG_NAMES {
+            self.long_names.push(whole.into());
         }
         self.bytes += statement.content.len();
         let before = self.named.insert(name.into(), statement);
@@ -113,9 +124,14 @@ impl ClientPrepared {
         std::mem::take(&mut self.named)
     }
 
+    /// A name as the client wrote it.
+    fn whole<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
+        self.long_names.iter().find(|long| kept(long) == name).map_or(name, |long| long)
+    }
+
     /// The client's name for a statement of this key, for error texts.
     pub fn name_of(&self, key: &Key) -> Option<&[u8]> {
-        self.named.iter().find(|(_, s)| s.key == *key).map(|(name, _)| &**name)
+        self.named.iter().find(|(_, s)| s.key == *key).map(|(name, _)| self.whole(name))
     }
 
     /// The client's name for this very statement; with `same_text`, for any of its text.
@@ -123,7 +139,7 @@ impl ClientPrepared {
         let fits = |have: &Arc<Statement>| {
             Arc::ptr_eq(have, statement) || (same_text && have.content == statement.content)
         };
-        self.named.iter().find(|(_, have)| fits(have)).map(|(name, _)| &**name)
+        self.named.iter().find(|(_, have)| fits(have)).map(|(name, _)| self.whole(name))
     }
 
     /// A portal was bound.
