@@ -686,8 +686,8 @@ impl Class {
         self.only_reads() && self.proven && !self.varies && !self.lends_settings && uses.is_empty()
     }
 
-    /// Other numbers in the text would make it nothing else: it is one statement that reads or writes rows, of
-    /// which nothing is said by where it stands in the text.
+    /// Other numbers in the text would make it nothing else: it is one statement that reads or writes rows,
+    /// of which nothing is said by where it stands in the text.
     pub fn is_of_any_numbers(&self) -> bool {
         matches!(self.verb, Verb::Select | Verb::Insert | Verb::Update | Verb::Delete)
             && self.statements == 1

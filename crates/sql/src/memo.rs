@@ -5,9 +5,9 @@
 //!
 //! Owns: when two texts are alike in this sense. Must not know: what is remembered of them.
 //!
-//! Invariants: only runs of digits that are surely whole numbers are left out of the comparison, and all other
-//! bytes are compared one by one; what was known in another state of the catalogue, of another database or in
-//! another dialect is not found; memory is bounded ([`limits::REMEMBERED_TEXTS`],
+//! Invariants: only runs of digits that are surely whole numbers are left out of the comparison, and all
+//! other bytes are compared one by one; what was known in another state of the catalogue, of another database
+//! or in another dialect is not found; memory is bounded ([`limits::REMEMBERED_TEXTS`],
 //! [`limits::REMEMBERED_TEXT_BYTES`]).
 
 use crate::Dialect;
