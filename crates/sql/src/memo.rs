@@ -71,7 +71,7 @@ impl<V: Clone> Memo<V> {
     }
 
     /// This became of the text that was looked for last, when it was judged by this state. It is remembered
-    /// when it comes the second time: most texts with other values in quotes come once.
+    /// when it comes the second time: many texts come once, and would push out those that come often.
     pub fn keep(&mut self, dialect: Dialect, knowledge: &Knowledge, state: u64, value: impl FnOnce() -> V) {
         if self.wanted.is_empty() || state == 0 {
             return;

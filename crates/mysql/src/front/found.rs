@@ -50,8 +50,8 @@ pub(super) enum Next {
     Rows(u32),
     /// Its server knows, if it has run nothing else since.
     Unknown,
-    /// Nobody knows: a statement failed before its subqueries found anything, or behind that, on a server
-    /// whose FOUND_ROWS() was not this client's. Without subqueries' rows MySQL gives what it gave before.
+    /// Nobody knows: a statement failed, perhaps before its subqueries found anything, on a server whose
+    /// FOUND_ROWS() was not this client's. Where they found nothing MySQL gives what it gave before.
     Lost,
 }
 
