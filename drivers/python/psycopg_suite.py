@@ -1,5 +1,6 @@
 """psycopg 3: libpq underneath, with its pipeline mode, server cursors, COPY, notices and cancel."""
 
+import contextlib
 import threading
 import time
 
@@ -244,6 +245,39 @@ def pipeline(target):
         seen.append(conn.execute("select count(*) from py_pipe").fetchone()[0])
         conn.execute("drop table py_pipe")
         return seen
+
+
+@both
+def many_of_which_one_violates_a_constraint(target):
+    """They are sent one behind the other without a Sync, and the error comes before the last has been sent."""
+    seen = []
+    with connect(target, autocommit=True) as conn:
+        conn.execute("drop table if exists py_many")
+        conn.execute("create table py_many (id int primary key)")
+
+        def insert(values):
+            try:
+                with conn.cursor() as cur:
+                    cur.executemany("insert into py_many values (%s)", [(value,) for value in values])
+            except psycopg.errors.UniqueViolation as e:
+                return state(e)
+            return "no error"
+
+        for values in ([1, 2, 3, 2, 4], [*range(10, 5000), 11, *range(5000, 10000)]):
+            seen.append(insert(values))
+            seen.append(conn.execute("select count(*) from py_many").fetchone()[0])
+            with contextlib.suppress(psycopg.errors.UniqueViolation), conn.transaction():
+                conn.execute("insert into py_many values (6)")
+                seen.append(insert(values))
+                raise psycopg.Rollback
+            seen.append(conn.info.transaction_status.name)
+            # Where psycopg raises it, and whether as the violation or as a pipeline that is aborted, is a matter of time.
+            with contextlib.suppress(psycopg.Error), conn.pipeline():
+                insert(values)
+            seen.append(conn.info.transaction_status.name)
+            seen.append(conn.execute("select count(*) from py_many").fetchone()[0])
+        conn.execute("drop table py_many")
+    return seen
 
 
 @both

@@ -49,5 +49,5 @@ pub fn run_plan_caught(plan: plan::Plan) -> Result<Report, String> {
 
 /// How to see what happened.
 pub fn replay_command(seed: u64) -> String {
-    format!("WEIR_SIM_SEED={seed} cargo test -p weir-sim replay -- --nocapture")
+    format!("WEIR_SIM_SEED={seed} cargo test -p weir-sim replay -- --ignored --nocapture")
 }

@@ -302,6 +302,9 @@ impl Back {
     /// A text of these effects runs here now.
     fn note_run(&mut self, front: &mut Front, effects: &Effects) {
         self.run(effects);
+        if effects.changes_code {
+            front.rare.get_or_insert_default().changed_code = true;
+        }
         self.read_anew_behind_temporary(front, effects);
         if let Some(touched) = &effects.touched {
             self.note_told(touched);

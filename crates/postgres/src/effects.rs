@@ -8,7 +8,7 @@
 use crate::role::{AUTHORIZATION, ROLE};
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
-use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
+use weir_sql::catalogue::{Catalogue, Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
@@ -92,6 +92,8 @@ pub struct Effects {
     pub ends_names: bool,
     /// It may change the catalogue.
     pub ddl: bool,
+    /// And what code of users does.
+    pub changes_code: bool,
     /// It may add an object to it, where the search path says.
     pub creates: bool,
     /// It may change what a new session begins with, or who may have one: roles, what is set for them or for
@@ -121,6 +123,9 @@ pub struct Judge<'a> {
     pub dialect: Dialect,
     /// What the names in them stand for.
     pub knowledge: &'a Knowledge,
+    /// The client has changed code in a transaction that has not ended: what is known of the others' does not
+    /// hold for it.
+    pub changed_code: bool,
 }
 
 thread_local! {
@@ -131,6 +136,10 @@ thread_local! {
 impl Judge<'_> {
     /// What a text does, its fingerprint, and the state of the catalogue that this was judged by.
     pub fn text(self, text: &[u8]) -> (Arc<Effects>, u32, u64) {
+        if self.changed_code {
+            let (effects, class, state) = self.read(text);
+            return (self.decided(effects), class.fingerprint as u32, state);
+        }
         let known = MEMO.with_borrow_mut(|memo| memo.find(self.dialect, self.knowledge, text));
         if let Some(((effects, fingerprint), state)) = known {
             if cfg!(debug_assertions) {
@@ -152,7 +161,18 @@ impl Judge<'_> {
 
     /// The same of a text that is not known.
     fn read(self, text: &[u8]) -> (Arc<Effects>, Class, u64) {
-        Effects::of_text(self.dialect, text, self.knowledge.proof())
+        Effects::of_text(
+            self.dialect,
+            text,
+            if self.changed_code { Some(self.nothing_known()) } else { self.knowledge.proof() },
+        )
+    }
+
+    /// What is known of a database in which any code may do anything.
+    fn nothing_known(self) -> Proof {
+        static BLIND: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::blind()));
+        let (catalogue, unknown_code) = (Arc::clone(&BLIND), self.knowledge.unknown_code());
+        Proof { catalogue, state: 0, current: false, unknown_code }
     }
 
     /// What the operator has decided of the reasons for pins in a text.
@@ -177,7 +197,7 @@ impl Judge<'_> {
     /// The state that texts are judged by now.
     #[inline]
     pub fn state(self) -> u64 {
-        self.knowledge.state()
+        if self.changed_code { 0 } else { self.knowledge.state() }
     }
 }
 
@@ -196,7 +216,12 @@ impl Effects {
         if effects.ddl && changes_accounts(&class, text) {
             effects = Arc::new(Effects { accounts: true, ..Effects::clone(&effects) });
         }
-        if makes_code(&class, text) {
+        if changes_code(&class, text) {
+            let mut changes = Effects::clone(&effects);
+            changes.changes_code = true;
+            effects = Arc::new(changes);
+        }
+        if effects.changes_code && class.statements > 1 && !class.only_defines {
             // What stands behind it may run what nobody has read.
             let mut made = Effects::clone(&effects);
             match policy {
@@ -278,6 +303,7 @@ impl Effects {
             statement_names: class.statement_names || pins.contains(Pin::Code),
             ends_names: alone && class.clears.intersects(drops_all),
             ddl,
+            changes_code: false,
             creates: ddl && !(alone && only_changes(class.verb)),
             doubtful: class.unknown_code == UnknownCode::Reset
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
@@ -414,6 +440,7 @@ impl Effects {
         let mut both = self.clone();
         both.pins.union(other.pins);
         both.ddl |= other.ddl;
+        both.changes_code |= other.changes_code;
         both.creates |= other.creates;
         both.doubtful |= other.doubtful;
         both.accounts |= other.accounts;
@@ -443,9 +470,8 @@ impl Effects {
     }
 }
 
-/// A text of several statements changes what code does, so that those behind it may run something else than
-/// the catalogue said.
-fn makes_code(class: &Class, text: &[u8]) -> bool {
+/// A text changes what code does, so that those behind it may run something else than the catalogue said.
+fn changes_code(class: &Class, text: &[u8]) -> bool {
     const WORDS: [&[u8]; 10] = [
         b"function",
         b"procedure",
@@ -458,7 +484,7 @@ fn makes_code(class: &Class, text: &[u8]) -> bool {
         b"policy",
         b"domain",
     ];
-    if !class.ddl || class.statements <= 1 || class.only_defines {
+    if !class.ddl {
         return false;
     }
     let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';

@@ -179,7 +179,13 @@ impl Front {
 
     /// By what its texts are judged.
     pub(crate) fn judge(&self) -> Judge<'_> {
-        Judge { dialect: self.dialect, knowledge: &self.knowledge }
+        let changed_code = self.has_changed_code() || self.scan.batch.texts.changes_code();
+        Judge { dialect: self.dialect, knowledge: &self.knowledge, changed_code }
+    }
+
+    /// It has changed what code does, in a transaction that has not ended: others have not seen that yet.
+    fn has_changed_code(&self) -> bool {
+        self.rare.as_deref().is_some_and(|rare| rare.changed_code)
     }
 
     /// What it named at its start, or has been told of since, puts new tables among the temporary ones.
@@ -192,7 +198,8 @@ impl Front {
     pub(crate) fn next_text(&mut self) -> Option<Arc<Effects>> {
         let (effects, state) = self.texts.pop()?;
         // Where nothing is proven, more may be known than before all the same.
-        (state == self.knowledge.state() && (state != 0 || effects.pins.is_empty())).then_some(effects)
+        let as_judged = state == self.judge().state() && !self.has_changed_code();
+        (as_judged && (state != 0 || effects.pins.is_empty())).then_some(effects)
     }
 
     /// The only text of a request is about to be sent, to whose answer names of statements were to matter by

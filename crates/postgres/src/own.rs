@@ -40,6 +40,8 @@ pub(crate) struct Rare {
     pub asks_later: bool,
     /// The request found last says how its transaction is to be.
     pub characteristics: bool,
+    /// It has changed what code does, in a transaction that has not ended.
+    pub changed_code: bool,
     /// Its server is being asked what it has left there.
     pub is_being_asked: bool,
     /// Its settings were reset on the server, and these they were before. The client is told its own behind

@@ -8,6 +8,8 @@
 
 use super::Front;
 use std::cell::RefCell;
+use std::sync::{Arc, LazyLock};
+use weir_sql::catalogue::{Catalogue, Knowledge, Proof};
 use weir_sql::{Class, Memo, classify_in};
 
 thread_local! {
@@ -28,9 +30,61 @@ impl Front {
             return known;
         }
         let (class, state) = read();
+        if class.ddl && class.statements > 1 && state != 0 && changes_code(text) {
+            // What stands behind it may run what nobody has read.
+            return classify_in(dialect, text, Some(nothing_known(knowledge)));
+        }
         if class.is_of_any_numbers() {
             MEMO.with_borrow_mut(|memo| memo.keep(dialect, knowledge, state, || class.clone()));
         }
         (class, state)
+    }
+}
+
+/// What is known of a database in which any code may do anything.
+fn nothing_known(knowledge: &Knowledge) -> Proof {
+    static BLIND: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::blind()));
+    let (catalogue, unknown_code) = (Arc::clone(&BLIND), knowledge.unknown_code());
+    Proof { catalogue, state: 0, current: false, unknown_code }
+}
+
+/// A text that changes the catalogue makes code, or makes it anew: what is only dropped does nothing any
+/// more.
+fn changes_code(text: &[u8]) -> bool {
+    const WORDS: [&[u8]; 5] = [b"function", b"procedure", b"trigger", b"view", b"package"];
+    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+    let is_one_of =
+        |word: &[u8], wanted: &[&[u8]]| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted));
+    // Words may stand in comments, which are not looked for: with one, none counts as dropped.
+    let has_comment = text.windows(2).any(|two| matches!(two, b"/*" | b"--")) || text.contains(&b'#');
+    let (mut makes, mut is_code, mut drops) = (false, false, false);
+    for word in text.split(|byte| !in_word(byte)).filter(|word| !word.is_empty()) {
+        makes |= is_one_of(word, &[b"create", b"alter", b"rename"]);
+        is_code |= is_one_of(word, &WORDS) && !drops;
+        drops = !has_comment && word.eq_ignore_ascii_case(b"drop");
+    }
+    makes && is_code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::changes_code;
+
+    #[test]
+    fn a_text_that_makes_code_is_told_from_one_that_drops_some() {
+        for text in [
+            "DROP FUNCTION IF EXISTS f; CREATE FUNCTION f() RETURNS int RETURN @a := 1; SELECT f()",
+            "create or replace view v as select 1; select * from v",
+            "ALTER PROCEDURE p SQL SECURITY INVOKER; CALL p()",
+            "DROP /* FUNCTION f; CREATE */ FUNCTION f; CREATE TABLE t (i int)",
+        ] {
+            assert!(changes_code(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "DROP FUNCTION fo; CREATE TABLE d AS SELECT 1",
+            "CREATE TABLE a (i int); CREATE INDEX b ON a (i)",
+        ] {
+            assert!(!changes_code(text.as_bytes()), "{text}");
+        }
     }
 }

@@ -219,7 +219,7 @@ impl Front {
                     if named { self.scan.batch.wants_own } else { self.scan.batch.unnamed_wants_own };
                 self.scan.batch.uses_names |= named;
                 self.scan.batch.uses_unnamed |= !named && !self.scan.batch.parses_unnamed;
-                let state = self.knowledge.state();
+                let state = self.judge().state();
                 let known = self.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
                 match known {
                     Some(statement) => {
@@ -287,6 +287,7 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts.is_there() || self.scan.open);
         batch.texts.note();
+        batch.texts.note_code(effects.changes_code);
         self.ties |= self.ties_by_text(effects);
         let ties = (self.startup_differs && self.may_tie(effects)) || self.settles(effects);
         if effects.touched.is_some() || effects.setting_source || before || others || ties {
@@ -334,7 +335,7 @@ impl Front {
         let known = prepared.and_then(|p| p.get(name)).filter(|s| s.content() == content);
         match known {
             Some(statement) => {
-                let state = self.knowledge.state();
+                let state = self.judge().state();
                 (statement.effects(self.judge()), state)
             }
             None => {

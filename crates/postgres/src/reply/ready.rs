@@ -74,6 +74,11 @@ impl Back {
             && let Some(entry) = self.queue.head_mut()
         {
             entry.ddl = false;
+            if let Some(front) = front.as_deref_mut().filter(|front| front.outstanding <= 1)
+                && let Some(rare) = front.rare.as_deref_mut()
+            {
+                rare.changed_code = false;
+            }
             // Before anybody is told that it is done.
             if std::mem::take(&mut self.accounts) {
                 self.count_change();
@@ -131,7 +136,7 @@ impl Back {
             }
         }
         self.forget_transaction();
-        self.temporary_path &= boundary != Boundary::Idle || self.traces.pins().contains(Pin::Setting);
+        self.forget_path();
         if let Some(front) = front {
             front.boundary = boundary;
             if boundary == Boundary::Idle {
@@ -347,6 +352,12 @@ impl Back {
         }
     }
 
+    /// What put `pg_temp` into the search path has ended with its transaction, unless it has set that for
+    /// longer.
+    fn forget_path(&mut self) {
+        self.temporary_path &= self.boundary != Boundary::Idle || self.traces.pins().contains(Pin::Setting);
+    }
+
     fn internal_done(&mut self, front: Option<&mut Front>, what: Internal) -> Result<(), Fault> {
         self.forget_transaction();
         let Some(entry) = self.queue.head_mut() else { return Ok(()) };
@@ -357,7 +368,8 @@ impl Back {
             Internal::Values => self.values_done(front),
             Internal::Facts => self.facts_done(failed),
             Internal::Parted | Internal::AtHome => return self.handed_over(front),
-            Internal::Rollback | Internal::Quiet | Internal::Channels | Internal::HandOver => {}
+            Internal::Rollback => self.forget_path(),
+            Internal::Quiet | Internal::Channels | Internal::HandOver => {}
             Internal::Reset if failed => {}
             Internal::Reset => {
                 self.traces.clear();

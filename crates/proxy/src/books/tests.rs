@@ -675,6 +675,37 @@ fn one_shared_server_after_the_other_is_emptied_for_who_wants_one_alone() {
 }
 
 #[test]
+fn a_server_that_is_emptied_stays_the_one_until_it_is_shared_no_more() {
+    let (mut house, [one, other, third]) = with_servers();
+    let id = house.pool().entry.id;
+    for server in [one, other, third] {
+        house.books().share(server).expect("it is free");
+    }
+    waiter(&mut house, 10, false);
+    assert!(house.books().must_drain(id, one, None));
+    assert_eq!(house.pool().draining(), Some(one));
+    house.books().clean(third).expect("nobody rides on it");
+    assert_eq!(house.pool().draining(), Some(one), "what becomes of another one changes nothing");
+    house.books().share(third).expect("it is free");
+    assert_eq!(house.pool().draining(), Some(one));
+    assert!(!house.books().must_drain(id, other, None));
+    house.books().clean(one).expect("nobody rides on it");
+    assert_eq!(house.pool().draining(), None);
+    assert!(house.books().must_drain(id, other, None), "the next one");
+    house.books().close(other).expect("nobody rides on it");
+    assert_eq!(house.pool().draining(), None, "nor one that is gone");
+}
+
+#[test]
+fn of_two_that_came_at_once_the_one_that_wants_a_server_alone_is_first() {
+    let mut house = House::new();
+    let sharing = waiter(&mut house, 10, true);
+    let alone = waiter(&mut house, 10, false);
+    assert_eq!(house.pool().oldest(&house.clients), Some(alone));
+    assert_eq!(house.pool().waiting(&house.clients).collect::<Vec<_>>(), [alone, sharing]);
+}
+
+#[test]
 fn what_cannot_be_changes_nothing() {
     let mut house = House::new();
     house.dial();

@@ -86,3 +86,29 @@ fn what_may_have_run_or_given_names_still_pins() {
     receive(&mut b, Some(&mut f), &refused("42883", true, false));
     assert!(f.pins().contains(Pin::SqlPrepare) && b.own_names.is_some());
 }
+
+/// What a function does that its client has just replaced, others and Weir see with the end of the
+/// transaction.
+#[test]
+fn what_code_does_is_unknown_to_who_has_changed_it_until_its_transaction_ends() {
+    use weir_sql::catalogue::{Catalogue, Knowledge};
+    let go = |f: &mut Front, b: &mut Back, text: &str, tag: &str, end: Vec<u8>| {
+        ask(f, b, text, &c::q(text));
+        receive(b, Some(f), &cat(&[s::complete(tag), end]));
+        f.judge().state()
+    };
+    for text in ["create or replace function fo(int) returns int", "alter function other(int) rename to fo"] {
+        let (mut f, mut b) = (front(1), back());
+        f.knowledge = Knowledge::settled(Catalogue::default());
+        let state = f.knowledge.state();
+        assert_eq!(go(&mut f, &mut b, "begin", "BEGIN", s::in_transaction()), state);
+        assert_eq!(go(&mut f, &mut b, text, "CREATE FUNCTION", s::in_transaction()), 0, "{text}");
+        assert!(f.judge().text(b"select fo(2)").0.pins.contains(Pin::Code), "{text}");
+        assert_eq!(go(&mut f, &mut b, "select 1", "SELECT 1", s::in_transaction()), 0, "{text}");
+        assert_eq!(go(&mut f, &mut b, "commit", "COMMIT", s::idle()), f.knowledge.state(), "{text}");
+        assert!(!f.judge().changed_code, "{text}");
+        assert_eq!(go(&mut f, &mut b, "begin", "BEGIN", s::in_transaction()), f.knowledge.state());
+        go(&mut f, &mut b, "create table t (i int)", "CREATE TABLE", s::in_transaction());
+        assert!(!f.judge().changed_code, "a table does nothing");
+    }
+}
