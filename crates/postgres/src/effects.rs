@@ -8,7 +8,7 @@
 use crate::role::{AUTHORIZATION, ROLE};
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
-use weir_sql::catalogue::{Catalogue, Knowledge, Proof, UnknownCode};
+use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
@@ -161,18 +161,14 @@ impl Judge<'_> {
 
     /// The same of a text that is not known.
     fn read(self, text: &[u8]) -> (Arc<Effects>, Class, u64) {
-        Effects::of_text(
-            self.dialect,
-            text,
-            if self.changed_code { Some(self.nothing_known()) } else { self.knowledge.proof() },
-        )
-    }
-
-    /// What is known of a database in which any code may do anything.
-    fn nothing_known(self) -> Proof {
-        static BLIND: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::blind()));
-        let (catalogue, unknown_code) = (Arc::clone(&BLIND), self.knowledge.unknown_code());
-        Proof { catalogue, state: 0, current: false, unknown_code }
+        let known = self.knowledge.proof();
+        if !self.changed_code {
+            return Effects::of_text(self.dialect, text, known);
+        }
+        let read = Effects::of_text(self.dialect, text, known.clone());
+        // What is only named does not run.
+        let defines = read.1.ddl && read.1.statements == 1;
+        if defines { read } else { Effects::of_text(self.dialect, text, known.map(Proof::changed)) }
     }
 
     /// What the operator has decided of the reasons for pins in a text.
@@ -914,6 +910,7 @@ mod tests {
             state: 1,
             current: true,
             unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+            changed: false,
         };
         let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;
         assert!(!changes("create temp table t2 (a int)"));

@@ -179,7 +179,7 @@ impl Front {
 
     /// By what its texts are judged.
     pub(crate) fn judge(&self) -> Judge<'_> {
-        let changed_code = self.has_changed_code() || self.scan.batch.texts.changes_code();
+        let changed_code = self.has_changed_code();
         Judge { dialect: self.dialect, knowledge: &self.knowledge, changed_code }
     }
 

@@ -9,7 +9,9 @@ is not answered because of Weir. In a step in which several clients act at once 
 """
 
 import functools
+import json
 import random
+import re
 from dataclasses import dataclass, field
 
 from .script import Act
@@ -56,6 +58,9 @@ class Draw:
 
     def touches(self, other_reads, other_writes):
         return bool(self.writes & (other_reads | other_writes) or self.reads & other_writes)
+
+
+MAKES_CODE = re.compile(r"\b(CREATE|ALTER|RENAME)\b.*\b(FUNCTION|PROCEDURE|TRIGGER|VIEW|RULE|PACKAGE)\b", re.IGNORECASE)
 
 
 @dataclass
@@ -228,6 +233,9 @@ class Generator:
         return got and [self.act(model, *got)]
 
     def act(self, model, messages, drawn):
+        # What stands behind a change of code, in its text, batch or transaction, may run what nobody has read.
+        if MAKES_CODE.search(json.dumps(messages)) and (model.status != "I" or len(messages) > 1 or drawn.family == "several"):
+            drawn = drawn.keeping()
         self.note(model, drawn)
         return Act(model.name, "ask", messages, drawn.keeps())
 

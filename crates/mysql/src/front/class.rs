@@ -8,8 +8,7 @@
 
 use super::Front;
 use std::cell::RefCell;
-use std::sync::{Arc, LazyLock};
-use weir_sql::catalogue::{Catalogue, Knowledge, Proof};
+use weir_sql::catalogue::Proof;
 use weir_sql::{Class, Memo, classify_in};
 
 thread_local! {
@@ -30,22 +29,15 @@ impl Front {
             return known;
         }
         let (class, state) = read();
-        if class.ddl && class.statements > 1 && state != 0 && changes_code(text) {
+        if class.ddl && class.statements > 1 && changes_code(text) {
             // What stands behind it may run what nobody has read.
-            return classify_in(dialect, text, Some(nothing_known(knowledge)));
+            return classify_in(dialect, text, knowledge.proof().map(Proof::changed));
         }
         if class.is_of_any_numbers() {
             MEMO.with_borrow_mut(|memo| memo.keep(dialect, knowledge, state, || class.clone()));
         }
         (class, state)
     }
-}
-
-/// What is known of a database in which any code may do anything.
-fn nothing_known(knowledge: &Knowledge) -> Proof {
-    static BLIND: LazyLock<Arc<Catalogue>> = LazyLock::new(|| Arc::new(Catalogue::blind()));
-    let (catalogue, unknown_code) = (Arc::clone(&BLIND), knowledge.unknown_code());
-    Proof { catalogue, state: 0, current: false, unknown_code }
 }
 
 /// A text that changes the catalogue makes code, or makes it anew: what is only dropped does nothing any

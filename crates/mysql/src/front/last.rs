@@ -544,7 +544,8 @@ impl Front {
 
     /// What preparing this text makes of the warnings of the statement before it.
     pub(super) fn preparing_leaves(&self, class: &Class, text: &[u8]) -> Leaves {
-        let writes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
+        let writes =
+            matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Load);
         // MariaDB takes them away when it opens a table, that of functions too.
         match self.traits.flavour {
             Flavour::MariaDb

@@ -287,7 +287,6 @@ impl Front {
         let batch = &mut self.scan.batch;
         let (before, others) = (batch.resets, batch.texts.is_there() || self.scan.open);
         batch.texts.note();
-        batch.texts.note_code(effects.changes_code);
         self.ties |= self.ties_by_text(effects);
         let ties = (self.startup_differs && self.may_tie(effects)) || self.settles(effects);
         if effects.touched.is_some() || effects.setting_source || before || others || ties {

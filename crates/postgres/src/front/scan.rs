@@ -153,7 +153,6 @@ impl Told {
     const DIFFERS: u8 = 8;
     const EXECUTES: u8 = 16;
     const RUNS_ALONE: u8 = 32;
-    const CHANGES_CODE: u8 = 64;
 
     /// There is one.
     pub(super) fn is_there(self) -> bool {
@@ -194,16 +193,6 @@ impl Told {
     /// It does, if `this` is not DEALLOCATE.
     pub(super) fn note_alone(&mut self, this: bool) {
         self.0 |= if this { Told::RUNS_ALONE } else { 0 };
-    }
-
-    /// What code does is another behind one of them.
-    pub(super) fn changes_code(self) -> bool {
-        self.0 & Told::CHANGES_CODE != 0
-    }
-
-    /// It is, if `this` one changes it.
-    pub(super) fn note_code(&mut self, this: bool) {
-        self.0 |= if this { Told::CHANGES_CODE } else { 0 };
     }
 
     /// There is another one.

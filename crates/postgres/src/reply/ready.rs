@@ -105,7 +105,9 @@ impl Back {
             let (raw, number) = (entry.raw, entry.number);
             let succeeded = std::mem::take(&mut entry.succeeded);
             // What drops all names may have run in front of what has given one since.
-            let given = self.own_names.take_if(|own| own.given_in >= number);
+            let mut behind = succeeded.iter().skip_while(|effects| !effects.ends_names);
+            let gives = behind.any(|effects| effects.pins.contains(Pin::SqlPrepare));
+            let given = self.own_names.take_if(|own| own.given_in >= number || gives);
             for effects in succeeded {
                 self.apply(front.as_deref_mut(), &effects, outcome);
             }

@@ -131,6 +131,16 @@ pub struct Proof {
     pub current: bool,
     /// What code means that the catalogue does not explain.
     pub unknown_code: UnknownCode,
+    /// The client has changed code, and nobody has read that yet: what the catalogue says of code of users
+    /// does not hold for it.
+    pub changed: bool,
+}
+
+impl Proof {
+    /// The same for a client that has changed code in a transaction or a text that has not ended.
+    pub fn changed(self) -> Proof {
+        Proof { state: 0, current: false, changed: true, ..self }
+    }
 }
 
 /// A change of the catalogue is under way as long as this lives.
@@ -190,7 +200,7 @@ impl Knowledge {
         let unknown_code = self.unknown_code();
         let is_last = self.group.code_changes.load(SeqCst) == known.code_changes;
         let current = state != 0 || is_last && !self.is_distrusted.load(SeqCst);
-        Some(Proof { catalogue: Arc::clone(&known.catalogue), state, current, unknown_code })
+        Some(Proof { catalogue: Arc::clone(&known.catalogue), state, current, unknown_code, changed: false })
     }
 
     /// What code means that the catalogue does not explain.

@@ -28,6 +28,8 @@ pub(super) struct Found {
     holds: bool,
     current: bool,
     unknown_code: UnknownCode,
+    /// [`Proof::changed`].
+    changed: bool,
     /// Of them as things that are read or called.
     read: Doings,
     /// Of them as things that are written to.
@@ -112,6 +114,7 @@ impl Recogniser {
             holds: proof.state != 0,
             current: proof.current,
             unknown_code: proof.unknown_code,
+            changed: proof.changed,
             read: Doings::default(),
             write: Doings::default(),
             writes: false,
@@ -150,6 +153,9 @@ impl Recogniser {
                 if let Some(meaning) = found.catalogue.look(key) {
                     found.read.add(meaning.read);
                     found.write.add(meaning.write);
+                    if found.changed && !meaning.is_system {
+                        found.read.add(Doings::unknown());
+                    }
                     found.last_is_own = meaning.is_function() && !meaning.is_system;
                 }
             }
@@ -180,7 +186,7 @@ impl Recogniser {
                 for from in 0..signs.len() {
                     let key = NameKey::of_operator(signs.get(from..).unwrap_or_default());
                     if let Some(meaning) = found.catalogue.look(key) {
-                        found.read.add(meaning.read);
+                        found.read.add(if found.changed { Doings::unknown() } else { meaning.read });
                     }
                 }
             }

@@ -11,6 +11,7 @@ fn of(text: &str) -> Arc<Effects> {
         state: 1,
         current: true,
         unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+        changed: false,
     };
     Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(proof)).0
 }

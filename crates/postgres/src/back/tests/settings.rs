@@ -539,6 +539,7 @@ fn a_reported_setting_made_by_a_function_keeps_no_server() {
         state: 1,
         current: true,
         unknown_code: weir_sql::catalogue::UnknownCode::Pin,
+        changed: false,
     };
     let effects = Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), Some(known)).0;
     send_with(&mut f, &mut b, &c::q(text), &effects);

@@ -38,6 +38,7 @@ fn by(dialect: Dialect, text: &str, catalogue: &Arc<Catalogue>) -> Class {
         state: 1,
         current: true,
         unknown_code: UnknownCode::Pin,
+        changed: false,
     };
     classify_in(dialect, text.as_bytes(), Some(proof)).0
 }
@@ -50,6 +51,7 @@ fn a_catalogue_that_does_not_hold_any_more_still_pins_and_proves_nothing() {
         state: 0,
         current: true,
         unknown_code: UnknownCode::Pin,
+        changed: false,
     };
     let (class, state) = classify_in(Dialect::POSTGRES, b"select locks()", Some(proof()));
     assert!(class.pins.contains(Pin::SessionLock) && !class.proven && state == 0);
@@ -760,6 +762,7 @@ fn unknown_code_pins_unless_the_operator_says_otherwise() {
             state: 1,
             current: true,
             unknown_code: policy,
+            changed: false,
         };
         classify_in(Dialect::POSTGRES, text.as_bytes(), Some(proof)).0
     };
