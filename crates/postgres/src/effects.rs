@@ -166,9 +166,12 @@ impl Judge<'_> {
             return Effects::of_text(self.dialect, text, known);
         }
         let read = Effects::of_text(self.dialect, text, known.clone());
-        // What is only named does not run.
-        let defines = read.1.ddl && read.1.statements == 1;
-        if defines { read } else { Effects::of_text(self.dialect, text, known.map(Proof::changed)) }
+        // What is only named does not run; `CREATE TABLE ... AS SELECT f()` runs it.
+        if read.1.only_defines {
+            read
+        } else {
+            Effects::of_text(self.dialect, text, known.map(Proof::changed))
+        }
     }
 
     /// What the operator has decided of the reasons for pins in a text.
