@@ -285,7 +285,11 @@ impl Back {
         }
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
-        self.ask_found_rows_first(entry, front, selects, first, out);
+        if self.ask_found_rows_first(entry, front, selects, first, out) {
+            entry.stage = Stage::Ahead;
+            entry.held = request.to_vec();
+            return Ok(());
+        }
         let only_prepares = entry.first.is_none() && entry.kinds.is_none();
         let selects_ahead = |ahead: &Ahead| match ahead {
             Ahead::Prepare(_) => !only_prepares,

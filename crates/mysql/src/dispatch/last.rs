@@ -305,7 +305,8 @@ impl Back {
     }
 
     /// What goes ahead from `first` on would take away what only this session knows of FOUND_ROWS(): that is
-    /// asked for in front of it. `selects`: so does what clears warnings.
+    /// asked for in front of it. `selects`: so does what clears warnings. True when the request asks for it by
+    /// its code: the question goes alone, and the request begins anew with the answer.
     pub(super) fn ask_found_rows_first(
         &mut self,
         entry: &mut Entry,
@@ -313,7 +314,7 @@ impl Back {
         selects: bool,
         first: (usize, usize),
         out: &mut Vec<u8>,
-    ) {
+    ) -> bool {
         let only_here = self.found_client == front.unique() && front.found_rows_are_on(self.server_id());
         let mysql = self.session.flavour == Flavour::MySql;
         let sets = |ahead: &Ahead| match ahead {
@@ -331,13 +332,19 @@ impl Back {
         };
         let goes = selects || entry.ahead.iter().skip(first.0).any(sets);
         if !only_here || !goes || rewrite::asks_found_rows(&front.request.class) {
-            return;
+            return false;
+        }
+        let by_code = front.request.class.uses.contains(Uses::CODE_FOUND_ROWS);
+        if by_code {
+            out.truncate(first.1);
+            entry.ahead.truncate(first.0);
         }
         let mut question = Vec::new();
         put_query(&mut question, ASK_FOUND_ROWS);
         out.splice(first.1..first.1, question);
         entry.ahead.insert(first.0, Ahead::AskFoundRows);
         (entry.reply.asked, self.found_client) = (0, 0);
+        by_code
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when

@@ -144,6 +144,11 @@ impl Back {
                 if Back::take_found_rows(entry, way.front.as_deref_mut(), payload)? {
                     entry.ahead.pop_front();
                     entry.reply.asked = 0;
+                    if entry.ahead.is_empty() {
+                        // It went alone: from the beginning, now that the answer can be brought.
+                        entry.stage = Stage::Waiting;
+                        return Ok(header.total());
+                    }
                 }
             }
             Ahead::Signal => {
