@@ -305,8 +305,8 @@ impl Back {
     }
 
     /// What goes ahead from `first` on would take away what only this session knows of FOUND_ROWS(): that is
-    /// asked for in front of it. `selects`: so does what clears warnings. True when the request asks for it by
-    /// its code: the question goes alone, and the request begins anew with the answer.
+    /// asked for in front of it. `selects`: so does what clears warnings. True when the request asks for it
+    /// by its code: the question goes alone, and the request begins anew with the answer.
     pub(super) fn ask_found_rows_first(
         &mut self,
         entry: &mut Entry,
