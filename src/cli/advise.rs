@@ -20,7 +20,7 @@ use weir_doctor::database::Place;
 #[command(after_help = AFTER_HELP)]
 pub struct Args {
     /// Address of the database itself, not of a pooler: postgres://user:password@host:5432/database or
-    /// mysql://... .
+    /// mysql://... . `${NAME}` in place of the password is that environment variable.
     #[arg(long, value_name = "URL")]
     url: String,
     /// Duration: 60s, 10m, 1h.
@@ -42,7 +42,7 @@ Exit codes: 0 advised; 1 the database cannot be watched; 2 wrong arguments.
 
 Examples:
   weir advise --url postgres://postgres@db/app --for 10m --cores 16
-  weir advise --url mysql://root:secret@127.0.0.1/ --json";
+  weir advise --url 'mysql://root:${PASSWORD}@127.0.0.1/' --json";
 
 /// The shortest time between two looks: each is a query on the database, and InnoDB gives the same list of
 /// transactions again to whoever asks within 100 ms.

@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_name = "M", value_parser = clap::value_parser!(u64).range(1..=weir_doctor::question::CONNECTIONS_MAX))]
     servers: Option<u64>,
     /// A database to check as well: postgres://user:password@host:5432/database or mysql://... . May be given
-    /// several times.
+    /// several times. `${NAME}` in place of the password is that environment variable.
     #[arg(long = "url", value_name = "URL")]
     urls: Vec<String>,
     /// Take the numbers, ports and backlog from this weir.toml or pgbouncer.ini.
@@ -75,7 +75,7 @@ Exit codes: 0 no blocker; 1 a failure, or an unknown message; 2 wrong arguments;
 Examples:
   weir doctor --connections 100000
   weir doctor --config /etc/weir/weir.toml
-  weir doctor --connections 20000 --servers 200 --url postgres://app:secret@db/app
+  weir doctor --connections 20000 --servers 200 --url 'postgres://app:${PASSWORD}@db/app'
   weir doctor --connections 100000 --cure sysctl.d > /etc/sysctl.d/90-weir.conf
   weir doctor --explain 'errno 11'
   journalctl -u mysql -n 500 | weir doctor --explain -";

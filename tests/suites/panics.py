@@ -251,3 +251,40 @@ def a_panic_over_a_login_costs_that_login(_context):
             one.ask("select 1")
             assert other.ask("select 1") == [["1"]]
         assert panics(w) == 1
+
+
+@weir
+def a_panic_over_keys_derived_in_advance_costs_nobody_anything(_context):
+    """Logins derive what that thread has not."""
+    if KIND != "postgres":
+        raise Skip("MySQL's logins need no keys")
+    with start(most=1_000) as w:
+        with wires.Wire(w.target()) as wire:
+            wire.ask("select 'weir panics at derive'")
+            w.signal(1)
+            eventually(lambda: panics(w) == 1, "it is counted")
+            assert wire.ask("select 1") == [["1"]]
+        with wires.Wire(w.target()) as wire:
+            assert wire.ask("select 1") == [["1"]]
+        assert "the thread that derives password keys in advance has panicked" in w.log(), w.log()[-2000:]
+
+
+@weir
+def a_thread_that_would_be_missing_ends_the_process(_context):
+    """Logins would wait for it; a service manager makes a better start."""
+    if KIND != "postgres":
+        raise Skip("without TLS no login of these clients has slow work; PostgreSQL's have SCRAM")
+    with contextlib.suppress(AssertionError), start(most=1_000) as w, wires.Wire(server().superuser()) as admin:
+        with wires.Wire(w.target()) as wire:
+            wire.ask("select 'weir panics at crypto_thread'")
+            wire.ask("begin")
+            wire.ask("select 1")
+            # The same password with another salt: the next server's login derives its keys anew.
+            admin.ask(f"alter role {w.target().user} password '{PASSWORD}'")
+            with contextlib.suppress(*REFUSED), wires.Wire(w.target()) as other:
+                other.ask("select 1")
+            status = w.wait()
+    assert status == 1, status
+    assert "has panicked where it cannot go on" in w.log(), w.log()[-2000:]
+    with wires.Wire(server().superuser()) as admin:
+        eventually(lambda: connections(admin) == 0, "no server is left")

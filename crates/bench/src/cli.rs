@@ -73,6 +73,7 @@ pub struct TableArgs {
     /// File for the workload `script`.
     pub script: Option<PathBuf>,
     /// Server: postgres://user:password@host:port/database or mysql://... May be given several times.
+    /// `${NAME}` in place of the password is that environment variable, which other users do not see.
     /// Alternatively use sysbench's --mysql-* or --pgsql-*.
     #[arg(long = "url", required_unless_present_any = IN_PLACE_OF_URL, conflicts_with_all = IN_PLACE_OF_URL)]
     pub urls: Vec<String>,
@@ -310,9 +311,12 @@ impl TableArgs {
     /// Where the servers are, by `--url` or in sysbench's words.
     ///
     /// # Errors
-    /// The options in the words of sysbench contradict each other.
+    /// The options in the words of sysbench contradict each other, or the environment lacks a password.
     pub fn urls(&self) -> Result<Vec<String>, String> {
-        if self.urls.is_empty() { self.sysbench.urls() } else { Ok(self.urls.clone()) }
+        if self.urls.is_empty() {
+            return self.sysbench.urls();
+        }
+        self.urls.iter().map(|url| weir_config::url_with_password(url)).collect()
     }
 
     fn resolve(&self, connections: u32) -> Result<(Vec<Url>, Arc<dyn Workload>), String> {

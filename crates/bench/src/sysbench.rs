@@ -6,6 +6,7 @@
 
 use crate::workloads::options::Switch;
 use std::path::Path;
+use weir_config::percent_encoded;
 
 /// Hidden from the help: `docs/src/bench.md` has them.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -115,7 +116,7 @@ impl Sysbench {
             Driver::Pgsql => {
                 let tls = self.pgsql_sslmode.as_ref().map(|mode| format!("?sslmode={mode}"));
                 let login = login(&self.pgsql_user, &self.pgsql_password);
-                let database = encoded(self.pgsql_db.as_deref().unwrap_or(NAME));
+                let database = percent_encoded(self.pgsql_db.as_deref().unwrap_or(NAME));
                 places(&self.pgsql_host, &self.pgsql_port, 5432)
                     .map(|at| format!("postgres://{login}@{at}/{database}{}", tls.as_deref().unwrap_or("")))
                     .collect()
@@ -130,11 +131,12 @@ impl Sysbench {
             Some("on") => parameters.push("ssl-mode=REQUIRED".to_owned()),
             Some(mode) => parameters.push(format!("ssl-mode={}", mode.to_ascii_uppercase())),
         }
-        parameters.extend(self.mysql_socket.as_deref().map(|path| format!("socket={}", encoded(path))));
+        parameters
+            .extend(self.mysql_socket.as_deref().map(|path| format!("socket={}", percent_encoded(path))));
         let parameters =
             if parameters.is_empty() { String::new() } else { format!("?{}", parameters.join("&")) };
         let login = login(&self.mysql_user, &self.mysql_password);
-        let database = encoded(self.mysql_db.as_deref().unwrap_or(NAME));
+        let database = percent_encoded(self.mysql_db.as_deref().unwrap_or(NAME));
         places(&self.mysql_host, &self.mysql_port, 3306)
             .map(|at| format!("mysql://{login}@{at}/{database}{parameters}"))
             .collect()
@@ -161,9 +163,9 @@ impl Sysbench {
 }
 
 fn login(user: &Option<String>, password: &Option<String>) -> String {
-    let user = encoded(user.as_deref().unwrap_or(NAME));
+    let user = percent_encoded(user.as_deref().unwrap_or(NAME));
     match password.as_deref().filter(|password| !password.is_empty()) {
-        Some(password) => format!("{user}:{}", encoded(password)),
+        Some(password) => format!("{user}:{}", percent_encoded(password)),
         None => user,
     }
 }
@@ -177,18 +179,6 @@ fn places<'a>(hosts: &'a [String], ports: &'a [u16], port: u16) -> impl Iterator
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         ports.clone().into_iter().map(move |port| format!("{host}:{port}"))
     })
-}
-
-/// For a URL.
-fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => {
-                char::from(byte).to_string()
-            }
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }
 
 #[cfg(test)]

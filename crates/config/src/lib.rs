@@ -53,6 +53,7 @@ pub use problem::{Place, Problem, Problems, Warning, WarningKind};
 pub use registry::{Change, Key, SETTINGS, Setting, setting};
 pub use resolve::resolve;
 pub use route::{Origin, Route};
+pub use secrets::{percent_encoded, url_with_password};
 pub use snapshot::{
     Asking, Auth, Database, ForcedUser, Limits, ListenAt, Listener, Log, PoolMode, Realm, Server, Snapshot,
     Tcp, Timeouts, User,

@@ -92,6 +92,30 @@ pub(crate) fn with_variables(text: &str) -> Result<String, String> {
     Ok(out)
 }
 
+/// A URL of a command line, with the password of the environment where it says `${NAME}`: what is on a
+/// command line is seen by all users of the machine.
+///
+/// # Errors
+/// There is no such variable, or it is empty.
+pub fn url_with_password(url: &str) -> Result<String, String> {
+    let start = url.find("://").map_or(0, |at| at + 3);
+    let end = start + url[start..].find('/').unwrap_or(url.len() - start);
+    let login = url[start..end].rsplit_once('@').and_then(|(login, _)| login.split_once(':'));
+    let Some((user, name)) = login.and_then(|(user, password)| Some((user, variable(password)?))) else {
+        return Ok(url.to_owned());
+    };
+    let (before, behind) = (&url[..start + user.len() + 1], start + user.len() + 1 + name.len() + 3);
+    Ok(format!("{before}{}{}", percent_encoded(&value_of(name)?), &url[behind..]))
+}
+
+/// Text as it stands in a part of a URL.
+pub fn percent_encoded(text: &str) -> String {
+    let as_it_is = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
+    let written =
+        |byte: u8| if as_it_is(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
+    text.bytes().map(written).collect()
+}
+
 fn is_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
@@ -163,6 +187,24 @@ mod tests {
             assert_eq!(variable(&written), None, "{text}");
             assert_eq!(if is_doubled(&written) { &written[1..] } else { &written }, text);
         }
+    }
+
+    #[test]
+    fn the_password_of_a_url_on_a_command_line_may_be_a_variable() {
+        // Cargo sets it for every test; it has a slash.
+        let path = percent_encoded(env!("CARGO_MANIFEST_DIR"));
+        assert!(path.starts_with("%2F") && !path.contains('/'), "{path}");
+        let given = |text: &str| url_with_password(text);
+        let full = "mysql://a:${CARGO_MANIFEST_DIR}@h:1/d?ssl-mode=REQUIRED";
+        assert_eq!(given(full), Ok(format!("mysql://a:{path}@h:1/d?ssl-mode=REQUIRED")));
+        assert_eq!(given("mysql://a:${CARGO_MANIFEST_DIR}@h"), Ok(format!("mysql://a:{path}@h")));
+        for text in
+            ["mysql://a:x${A}@h", "mysql://${A}@h", "mysql://h/${A}", "mysql://h:1/d@${A}", "${A}", ""]
+        {
+            assert_eq!(given(text), Ok(text.to_owned()), "{text}");
+        }
+        let missing = given("postgres://a:${NO_SUCH_WEIR}@h");
+        assert_eq!(missing, Err("the environment has no variable NO_SUCH_WEIR".to_owned()));
     }
 
     #[test]

@@ -125,6 +125,8 @@ impl Front {
 
     /// Who gives a statement a name beyond ASCII stays on the server that has it (`parse_raw`).
     pub(crate) fn note_raw_name(&mut self) {
+        // What it resets there by such a name goes back to what the server was opened with.
+        self.wants_own |= self.startup_differs && !self.is_at_home;
         if self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
             self.rare.get_or_insert_default().reads.add_any();
         }

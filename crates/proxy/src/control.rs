@@ -127,6 +127,7 @@ impl Proxy {
         let panics = Arc::new(Panics::new(metrics.clone(), before_exit));
         let submit = start_crypto(posts.clone(), workers, panics.clone());
         let submit = submit.map_err(system("start a crypto thread"))?;
+        let greetings = greetings(snapshot, &routes, &panics);
         let shared = Arc::new(Shared {
             settings: ArcSwap::from_pointee(settings(snapshot, room.clients, routes.clone(), &front_tls)),
             postgres: Registry::growing(&berths),
@@ -143,7 +144,7 @@ impl Proxy {
             clients: AtomicUsize::new(0),
             proven: AtomicUsize::new(0),
             rsa: rsa_key(snapshot),
-            greetings: greetings(snapshot, &routes),
+            greetings,
             console: Hatch::default(),
         });
         let mut handles = Vec::new();
@@ -151,12 +152,14 @@ impl Proxy {
             let (protocols, listeners): (Vec<_>, Vec<_>) = doors.into_iter().unzip();
             let seat = fleet.seat(worker, listeners).map_err(system("prepare a worker"))?;
             let shared = shared.clone();
-            let body = move || run_worker(seat, worker, protocols, mailbox, shared);
+            let panics = shared.panics.clone();
+            let name = format!("worker {worker}");
+            let body = move || panics.whole(&name, || run_worker(seat, worker, protocols, mailbox, shared));
             let thread = std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body);
             handles.push(thread.map_err(system("start a worker thread"))?);
         }
         let further = further.map(|further| further.begin(&shared, &posts));
-        derive_ahead(snapshot);
+        derive_ahead(snapshot, &shared.panics);
         let (routes, workers) = (Mutex::new(routes), Mutex::new(handles));
         let front_tls = Mutex::new(front_tls);
         Ok(Proxy {
@@ -254,7 +257,7 @@ impl Proxy {
         self.tell_all(|| Mail::Reload);
         // Their hosts were looked up, too.
         self.tell_all(|| Mail::Readdressed);
-        derive_ahead(snapshot);
+        derive_ahead(snapshot, &self.shared.panics);
     }
 
     /// Accepts nobody new, lets transactions end within `drain_timeout`, then stops.
@@ -435,16 +438,17 @@ fn random(bytes: &mut [u8]) {
 /// Derives the keys of all passwords in clear that clients prove by SCRAM, on a thread of little urgency:
 /// from then on a login of a user who exists takes no longer than one of a user who does not. A reload makes
 /// the thread before it end.
-fn derive_ahead(snapshot: &Arc<Snapshot>) {
+fn derive_ahead(snapshot: &Arc<Snapshot>, panics: &Arc<Panics>) {
     static NEWEST: AtomicUsize = AtomicUsize::new(0);
     let auth = snapshot.realm(Protocol::Postgres).auth;
     if auth != Auth::Method(AuthMethod::ScramSha256) && auth != Auth::Hba {
         return;
     }
-    let snapshot = snapshot.clone();
+    let (snapshot, panics) = (snapshot.clone(), panics.clone());
     let mine = NEWEST.fetch_add(1, Ordering::Relaxed) + 1;
     let derive = move || {
         weir_net::priority::lower();
+        inject::here("derive");
         let mut nonce = [0; 64];
         random(&mut nonce);
         let Some(nonce) = nonce.first_chunk() else { return };
@@ -457,7 +461,9 @@ fn derive_ahead(snapshot: &Arc<Snapshot>) {
             }
         }
     };
-    if let Err(error) = std::thread::Builder::new().name("derive".to_owned()).spawn(derive) {
+    // A panic costs no more than the thread: logins derive what it has not.
+    let body = move || panics.guard("the thread that derives password keys in advance", derive);
+    if let Err(error) = std::thread::Builder::new().name("derive".to_owned()).spawn(body) {
         tracing::warn!(
             "cannot start the thread that derives password keys in advance; logins derive them: {error}"
         );
@@ -470,10 +476,10 @@ fn rsa_key(snapshot: &Snapshot) -> Option<Arc<RsaKey>> {
 }
 
 /// The first client is greeted as the server greets, if the server is there.
-fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes) -> Arc<Greetings> {
+fn greetings(snapshot: &Snapshot, routes: &ConfigRoutes, panics: &Arc<Panics>) -> Arc<Greetings> {
     let greetings = Arc::new(Greetings::new(&snapshot.mysql.server_version));
     if snapshot.listeners.iter().any(|listener| listener.protocol == Protocol::Mysql) {
-        greetings.ask(routes.servers_of(&snapshot.mysql));
+        greetings.ask(routes.servers_of(&snapshot.mysql), panics);
     }
     greetings
 }

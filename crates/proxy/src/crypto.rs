@@ -103,6 +103,7 @@ pub(crate) fn start(
     deliver: impl Fn(Ticket, WorkDone) + Send + Sync + 'static,
 ) -> std::io::Result<Submit> {
     // A panic costs the one login it was for.
+    let whole = panics.clone();
     let deliver = Arc::new(move |ticket: Ticket, work: Work| {
         let done = panics.guard("a crypto thread", || work.run());
         deliver(ticket, done.unwrap_or(WorkDone::Nothing));
@@ -112,13 +113,14 @@ pub(crate) fn start(
     let jobs = Arc::new(Mutex::new(jobs));
     for number in 0..workers {
         let (jobs, deliver, waiting) = (jobs.clone(), deliver.clone(), waiting.clone());
-        std::thread::Builder::new().name(format!("crypto-{number}")).spawn(move || {
+        let body = move || {
             weir_net::priority::lower();
             let mut wait = CoreWait::of_this_thread();
             let mut pace = Pace::default();
             loop {
                 let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
                 let Ok((ticket, job)) = next else { return };
+                inject::here("crypto_thread");
                 let behind = waiting.fetch_sub(1, Relaxed) / workers;
                 let paced = matches!(job, Work::Handshake { beside_queries: true, .. });
                 deliver(ticket, job);
@@ -127,12 +129,21 @@ pub(crate) fn start(
                     std::thread::sleep(pace.rest(waited, behind));
                 }
             }
-        })?;
+        };
+        let panics = whole.clone();
+        std::thread::Builder::new()
+            .name(format!("crypto-{number}"))
+            .spawn(move || panics.whole("a crypto thread", body))?;
     }
     let (servers, jobs) = mpsc::channel::<(Ticket, Work)>();
-    std::thread::Builder::new()
-        .name("crypto-server".to_owned())
-        .spawn(move || jobs.into_iter().for_each(|(ticket, job)| deliver(ticket, job)))?;
+    std::thread::Builder::new().name("crypto-server".to_owned()).spawn(move || {
+        whole.whole("the crypto thread for servers", || {
+            for (ticket, job) in jobs {
+                inject::here("crypto_thread");
+                deliver(ticket, job);
+            }
+        });
+    })?;
     // Sending fails only when the threads have gone, which is at the end of the process.
     Ok(Box::new(move |ticket, work| {
         if ticket.kind != Kind::Client {
@@ -176,7 +187,8 @@ mod tests {
         let (released, entered) = (Mutex::new(released), Mutex::new(entered));
         let panics = Arc::new(Panics::new(weir_metrics::Metrics::new(1, &[]), || {}));
         let submit = start(1, panics, move |ticket: Ticket, _| {
-            entered.lock().unwrap().send(ticket.kind).unwrap();
+            // Nobody hears what is still done when the test is over.
+            let _ = entered.lock().unwrap().send(ticket.kind);
             if ticket.kind == Kind::Client {
                 // The one thread for clients stands still until the test lets go.
                 let _ = released.lock().unwrap().recv();

@@ -130,7 +130,11 @@ impl Further {
         let nursery = fleet.nursery(move |worker, seat| {
             let Some((shared, posts)) = begins.get() else { return };
             if let (Some(shared), Some(posts)) = (shared.upgrade(), posts.upgrade()) {
-                begin(worker, seat, shared, posts, &begun);
+                let (panics, berths) = (shared.panics.clone(), shared.berths.clone());
+                let body = || begin(worker, seat, shared, posts, &begun);
+                if panics.guard("the thread that starts workers", body).is_none() {
+                    berths.refused();
+                }
             }
         })?;
         Ok(Some(Further { nursery, start, handles }))
@@ -153,7 +157,8 @@ fn begin(worker: usize, seat: Seat, shared: Arc<Shared<Kernel>>, posts: Arc<Post
         return;
     }
     let berths = shared.berths.clone();
-    let body = move || run(worker, seat, &shared, &posts);
+    let name = format!("worker {worker}");
+    let body = move || shared.panics.whole(&name, || run(worker, seat, &shared, &posts));
     match std::thread::Builder::new().name(format!("worker-{worker}")).spawn(body) {
         Ok(handle) => handles.push(handle),
         Err(error) => refused(&berths, &error),

@@ -9,6 +9,7 @@
 //!
 //! Invariant: no client is promised a capability that any server seen so far lacks.
 
+use crate::panics::Panics;
 use crate::settings::Targets;
 use arc_swap::ArcSwap;
 use std::io::{self, ErrorKind, Read};
@@ -79,18 +80,20 @@ impl Greetings {
 
     /// Asks servers until each has greeted or the time for a start is over. Blocks. When none has, a thread
     /// goes on asking, for as long as anybody else has this.
-    pub fn ask(self: &Arc<Self>, servers: Vec<Targets>) {
+    pub fn ask(self: &Arc<Self>, servers: Vec<Targets>, panics: &Arc<Panics>) {
         let end = Instant::now() + START_WAIT;
         self.ask_each(&servers, 0, end);
         if self.is_met() || servers.is_empty() {
             return;
         }
-        let weak = Arc::downgrade(self);
+        let (weak, panics) = (Arc::downgrade(self), panics.clone());
         let body = move || {
             for turn in 1.. {
                 std::thread::sleep(ASK_AGAIN);
                 let Some(greetings) = weak.upgrade().filter(|greetings| !greetings.is_met()) else { return };
-                greetings.ask_each(&servers, turn, Instant::now() + START_WAIT);
+                let ask = || greetings.ask_each(&servers, turn, Instant::now() + START_WAIT);
+                // A server whose greeting cannot be read keeps no other from being asked.
+                let _ = panics.guard("the thread that reads servers' greetings", ask);
             }
         };
         // Without it the first server that is logged in to tells.
@@ -203,7 +206,8 @@ mod tests {
             stream.write_all(&out[7..]).unwrap();
         });
         let greetings = Arc::new(Greetings::new(""));
-        greetings.ask(vec![Targets::fixed(Vec::new()), Targets::fixed(vec![target])]);
+        let panics = Arc::new(Panics::new(weir_metrics::Metrics::new(1, &[]), || {}));
+        greetings.ask(vec![Targets::fixed(Vec::new()), Targets::fixed(vec![target])], &panics);
         server.join().unwrap();
         assert_eq!(*greetings.current(), said("9.7.4", Capabilities::PROTOCOL_41));
     }

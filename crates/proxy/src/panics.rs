@@ -54,6 +54,15 @@ impl Panics {
         outcome.ok()
     }
 
+    /// The whole of a thread that others rely on. A panic that no [`Panics::guard`] has met ends the process:
+    /// the thread would be missing.
+    pub fn whole<R>(&self, what: &str, body: impl FnOnce() -> R) -> R {
+        catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+            self.metrics.note_panic();
+            self.fail(&format!("{what} has panicked where it cannot go on"))
+        })
+    }
+
     /// Ends the process: it cannot serve as it should.
     pub fn fail(&self, why: &str) -> ! {
         tracing::error!("Weir ends with status {STATUS}: {why}");
@@ -87,7 +96,7 @@ pub(crate) mod inject {
     /// The same for threads that read no requests.
     static ELSEWHERE: Mutex<Option<String>> = Mutex::new(None);
     /// Places of such threads.
-    const PLACES_ELSEWHERE: [&str; 3] = ["crypto", "sizing", "control"];
+    const PLACES_ELSEWHERE: [&str; 5] = ["crypto", "crypto_thread", "sizing", "control", "derive"];
 
     pub fn most() -> Option<usize> {
         static MOST: OnceLock<Option<usize>> = OnceLock::new();

@@ -261,7 +261,8 @@ fn run_all(
     say: &mut dyn FnMut(&str),
 ) -> Result<bool, String> {
     std::fs::create_dir_all(&args.out).map_err(|e| format!("{}: {e}", args.out.display()))?;
-    let ground = Ground::new(&args.urls, executable, args.pool_size, args.max_clients, say)?;
+    let urls: Result<Vec<_>, _> = args.urls.iter().map(|url| weir_config::url_with_password(url)).collect();
+    let ground = Ground::new(&urls?, executable, args.pool_size, args.max_clients, say)?;
     let mut failed = false;
     let mut pages = Vec::new();
     for (name, experiment) in EXPERIMENTS {

@@ -40,9 +40,10 @@ impl Place {
     /// Parses a URL and looks its host up. The error has no password in it.
     ///
     /// # Errors
-    /// The URL is wrong, its host cannot be resolved, or a file of its TLS options cannot be read.
+    /// The URL is wrong, the environment lacks its password, its host cannot be resolved, or a file of its
+    /// TLS options cannot be read.
     pub fn parse(text: &str) -> Result<Place, String> {
-        let url = DatabaseUrl::parse(text)?;
+        let url = DatabaseUrl::parse(&weir_config::url_with_password(text)?)?;
         let user = url.user.clone().unwrap_or_else(|| default_user(url.protocol).to_owned());
         let database = url.database.clone().unwrap_or_default();
         let shown = format!("{}://{user}@{}/{database}", url.protocol.name(), url.server);
