@@ -131,6 +131,18 @@ def descriptors_short(game, _draw):
             resource.prlimit(pid, resource.RLIMIT_NOFILE, game.place.nofile)
 
 
+@fault(GENTLE, 2.0)
+def clock_jumps(game, draw):
+    """Somebody sets Weir's time of day: by seconds, by an hour, by ten years, to and fro."""
+    try:
+        for _ in range(draw.randint(1, 3)):
+            game.place.set_clock(draw.choice([-1, 1]) * draw.choice([3, 3_600, 315_360_000]))
+            time.sleep(draw.uniform(0, 0.2))
+        yield
+    finally:
+        game.place.set_clock(0)
+
+
 # --- Between the two ---
 
 

@@ -54,6 +54,7 @@ class Place:
             self.undo.callback(self.relay.stop)
             self.relay_address = listener.getsockname()
             self.group = self.make_group()
+            self.clock = self.make_clock()
             self.toml = tempfile.NamedTemporaryFile("w", suffix=".torture.toml", delete=False).name
             self.undo.callback(os.remove, self.toml)
             self.start_weir()
@@ -165,6 +166,23 @@ class Place:
         with contextlib.suppress(AssertionError):
             eventually(gone, "the cgroup is empty")
 
+    def make_clock(self):
+        """A file that says how far Weir's time of day is from the machine's. The monotonic clock never jumps, so it stays as it is."""
+        found = glob.glob("/usr/lib/*/faketime/libfaketime.so.1")
+        if not found:
+            self.skipped["clock_jumps"] = "libfaketime is not installed"
+            return None
+        with tempfile.NamedTemporaryFile("w", suffix=".torture.clock", delete=False) as f:
+            f.write("+0")
+        self.undo.callback(os.remove, f.name)
+        return {"LD_PRELOAD": found[0], "FAKETIME_TIMESTAMP_FILE": f.name, "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+                "FAKETIME_DONT_RESET": "1"}
+
+    def set_clock(self, ahead_s):
+        if self.clock:
+            with open(self.clock["FAKETIME_TIMESTAMP_FILE"], "w", encoding="ascii") as f:
+                f.write(f"{ahead_s:+d}")
+
     # --- Weir ---
 
     def configure(self, pool):
@@ -180,7 +198,8 @@ class Place:
 
     def start_weir(self):
         self.configure(POOL)
-        self.weir = Weir(self.kind, ["--config", self.toml], name="torture", listen_port=self.port, http_port=self.http_port)
+        self.weir = Weir(self.kind, ["--config", self.toml], name="torture", listen_port=self.port, http_port=self.http_port,
+                         env=self.clock)
         self.undo.callback(self.weir.kill)
         self.nofile = resource.prlimit(self.weir.process.pid, resource.RLIMIT_NOFILE)
         if self.group:
@@ -282,6 +301,7 @@ class Place:
         self.relay.frozen, self.relay.delay_s, self.relay.piece = False, 0.0, 1 << 16
         self.relay.swallow(False)
         self.calm_network()
+        self.set_clock(0)
         self.database_up()
         end = time.monotonic() + DEADLINE_S
         while True:
