@@ -6,8 +6,8 @@
 
 pub mod sync {
     //! In the place of `crate::sync` of both crates.
-    pub use shuttle::sync::{atomic, mpsc};
-    pub use std::sync::Arc;
+    pub use shuttle::sync::{Mutex, MutexGuard, atomic, mpsc};
+    pub use std::sync::{Arc, PoisonError};
 }
 
 pub mod wake {
@@ -20,6 +20,8 @@ pub mod wake {
     }
 }
 
+#[path = "../../crates/net/src/handover.rs"]
+pub mod handover;
 #[path = "../../crates/net/src/mailbox.rs"]
 pub mod mailbox;
 

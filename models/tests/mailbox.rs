@@ -1,38 +1,11 @@
 //! No message waits for a missing wake, in every order of steps.
 
-use shuttle::sync::{Condvar, Mutex};
+mod common;
+
+use common::{Sleep, orders};
 use shuttle::thread;
 use std::sync::Arc;
 use weir_models::mailbox::mailbox;
-use weir_models::wake::Wake;
-
-/// A thread that waits until it is woken, as in epoll.
-#[derive(Default)]
-struct Sleep {
-    woken: Mutex<bool>,
-    rings: Condvar,
-}
-
-impl Wake for Sleep {
-    fn wake(&self) {
-        *self.woken.lock().unwrap() = true;
-        self.rings.notify_one();
-    }
-}
-
-impl Sleep {
-    fn wait(&self) {
-        let mut woken = self.woken.lock().unwrap();
-        while !*woken {
-            woken = self.rings.wait(woken).unwrap();
-        }
-        *woken = false;
-    }
-}
-
-fn orders() -> usize {
-    std::env::var("MODELS_ORDERS").ok().and_then(|n| n.parse().ok()).unwrap_or(20_000)
-}
 
 /// A reader that sleeps whenever it has drained gets every message of two senders; shuttle reports a thread
 /// that would sleep for ever.

@@ -26,9 +26,9 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::wake::Wake;
 
 /// A connection on its way. It must be unpacked by the worker it was packed for; dropped, it closes.
@@ -93,7 +93,7 @@ impl Lane {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<u64>> {
         self.abandoned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
