@@ -104,7 +104,35 @@ impl Reply {
             Command::StmtPrepare => At::Prepare,
             Command::StmtFetch | Command::FieldList => At::Rows { fresh: false },
             Command::Statistics => At::Text,
-            _ => At::One,
+            Command::Quit
+            | Command::InitDb
+            | Command::Refresh
+            | Command::Debug
+            | Command::Ping
+            | Command::ProcessKill
+            | Command::ChangeUser
+            | Command::ResetConnection
+            | Command::SetOption
+            | Command::StmtSendLongData
+            | Command::StmtClose
+            | Command::StmtReset => At::One,
+            // None of these is sent to a server.
+            Command::Sleep
+            | Command::CreateDb
+            | Command::DropDb
+            | Command::Shutdown
+            | Command::Connect
+            | Command::Time
+            | Command::DelayedInsert
+            | Command::BinlogDump
+            | Command::TableDump
+            | Command::ConnectOut
+            | Command::RegisterReplica
+            | Command::Daemon
+            | Command::BinlogDumpGtid
+            | Command::Clone
+            | Command::SubscribeGroupReplication
+            | Command::StmtBulkExecute => At::One,
         };
         Reply {
             at,

@@ -9,7 +9,10 @@ use crate::role::{AUTHORIZATION, ROLE};
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
-use weir_sql::{Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in};
+use weir_sql::{
+    Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in, makes_code,
+    plain_words,
+};
 use weir_wire::{Pin, Pins};
 
 /// Whether a text draws from a sequence.
@@ -471,34 +474,19 @@ impl Effects {
 
 /// A text changes what code does, so that those behind it may run something else than the catalogue said.
 fn changes_code(class: &Class, text: &[u8]) -> bool {
-    const WORDS: [&[u8]; 10] = [
-        b"function",
-        b"procedure",
-        b"aggregate",
-        b"view",
-        b"trigger",
-        b"rule",
-        b"operator",
-        b"cast",
-        b"policy",
-        b"domain",
+    const KINDS: [&str; 10] = [
+        "function",
+        "procedure",
+        "aggregate",
+        "view",
+        "trigger",
+        "rule",
+        "operator",
+        "cast",
+        "policy",
+        "domain",
     ];
-    if !class.ddl {
-        return false;
-    }
-    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let is_one_of =
-        |word: &[u8], wanted: &[&[u8]]| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted));
-    // Words may stand in comments, which are not looked for: with one, none counts as dropped.
-    let has_comment = text.windows(2).any(|two| matches!(two, b"/*" | b"--"));
-    let (mut makes, mut is_code, mut drops) = (false, false, false);
-    for word in text.split(|byte| !in_word(byte)).filter(|word| !word.is_empty()) {
-        makes |= is_one_of(word, &[b"create", b"alter"]);
-        // What is only dropped does nothing any more.
-        is_code |= is_one_of(word, &WORDS) && !drops;
-        drops = !has_comment && word.eq_ignore_ascii_case(b"drop");
-    }
-    makes && is_code
+    class.ddl && makes_code(text, &["create", "alter"], &KINDS)
 }
 
 /// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the
@@ -511,9 +499,7 @@ fn changes_accounts(class: &Class, text: &[u8]) -> bool {
         Verb::Do => &[b"role", b"user", b"database", b"grant", b"revoke"],
         _ => return false,
     };
-    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    text.split(|byte| !in_word(byte))
-        .any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
+    plain_words(text).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
 /// Texts in which no code of users can run: transaction control, settings, and what only speaks of the

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use weir_net::Net;
 use weir_session::Packing;
 use weir_session::login::Secured;
-use weir_tls::{Facts, Stream, TlsError};
+use weir_tls::{Stream, TlsError};
 use weir_wire::FaultKind;
 
 /// Plain bytes that are encrypted at a time: some records of 16 kB, so that a slow peer leaves little behind.
@@ -188,12 +188,12 @@ impl<S> Line<S> {
         let tls = self.tls_mut().filter(|tls| !tls.told)?;
         let facts = tls.stream.as_ref()?.facts()?;
         tls.told = true;
-        Some(Arc::new(secured(facts)))
+        Some(Arc::new(weir_config::secured(facts)))
     }
 
     /// What is known of the TLS that is there.
     pub fn secured(&self) -> Option<Arc<Secured>> {
-        self.tls()?.stream.as_ref()?.facts().map(|facts| Arc::new(secured(facts)))
+        self.tls()?.stream.as_ref()?.facts().map(|facts| Arc::new(weir_config::secured(facts)))
     }
 
     /// There is TLS, or the beginning of it.
@@ -351,18 +351,6 @@ pub fn kind_of(error: &io::Error) -> FaultKind {
     match error.kind() {
         io::ErrorKind::InvalidInput => FaultKind::ClientProtocol,
         _ => FaultKind::ClientGone,
-    }
-}
-
-fn secured(facts: Facts) -> Secured {
-    Secured {
-        end_point: facts.end_point,
-        fingerprint: facts.fingerprint,
-        peer_name: facts.peer_name,
-        // Each side names one protocol only.
-        alpn: facts.alpn.is_some(),
-        version: facts.version,
-        cipher: facts.cipher,
     }
 }
 

@@ -9,7 +9,7 @@
 use super::Front;
 use std::cell::RefCell;
 use weir_sql::catalogue::Proof;
-use weir_sql::{Class, Memo, classify_in};
+use weir_sql::{Class, Memo, classify_in, makes_code};
 
 thread_local! {
     static MEMO: RefCell<Memo<Class>> = RefCell::default();
@@ -43,19 +43,8 @@ impl Front {
 /// A text that changes the catalogue makes code, or makes it anew: what is only dropped does nothing any
 /// more.
 fn changes_code(text: &[u8]) -> bool {
-    const WORDS: [&[u8]; 5] = [b"function", b"procedure", b"trigger", b"view", b"package"];
-    let in_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-    let is_one_of =
-        |word: &[u8], wanted: &[&[u8]]| wanted.iter().any(|wanted| word.eq_ignore_ascii_case(wanted));
-    // Words may stand in comments, which are not looked for: with one, none counts as dropped.
-    let has_comment = text.windows(2).any(|two| matches!(two, b"/*" | b"--")) || text.contains(&b'#');
-    let (mut makes, mut is_code, mut drops) = (false, false, false);
-    for word in text.split(|byte| !in_word(byte)).filter(|word| !word.is_empty()) {
-        makes |= is_one_of(word, &[b"create", b"alter", b"rename"]);
-        is_code |= is_one_of(word, &WORDS) && !drops;
-        drops = !has_comment && word.eq_ignore_ascii_case(b"drop");
-    }
-    makes && is_code
+    const KINDS: [&str; 5] = ["function", "procedure", "trigger", "view", "package"];
+    makes_code(text, &["create", "alter", "rename"], &KINDS)
 }
 
 #[cfg(test)]
