@@ -256,3 +256,10 @@ pub const KEPT_REFUSAL_BYTES: usize = 2048;
 /// to keep and to send than to ask for again. It is kept twice, as the server has said it and as a client was
 /// told it, for each request under way for which others wait.
 pub const SHARED_ANSWER_BYTES: usize = 64 * 1024;
+
+/// Names of PostgreSQL statements, beyond the 63 bytes that a server keeps, that a client's errors are to
+/// show as it wrote them. Others are shown as the server has them.
+pub const LONG_NAMES: usize = 64;
+
+/// Bytes of such a name.
+pub const LONG_NAME_BYTES: usize = 1024;

@@ -10,7 +10,7 @@ use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use weir_wire::limits::{CLIENT_PREPARED, CLIENT_PREPARED_BYTES, KEPT_REFUSAL_BYTES, PORTALS};
+use weir_wire::limits::{self, CLIENT_PREPARED, CLIENT_PREPARED_BYTES, KEPT_REFUSAL_BYTES, PORTALS};
 
 /// A client's names.
 pub type Names = HashMap<Box<[u8]>, Arc<Statement>, RandomState>;
@@ -38,10 +38,6 @@ pub struct ClientPrepared {
     long_names: Vec<Box<[u8]>>,
 }
 
-/// Names of which more than that is remembered, and the longest of them.
-const LONG_NAMES: usize = 64;
-const LONG_NAME_BYTES: usize = 1024;
-
 /// As much of a name as a server keeps (NAMEDATALEN of PostgreSQL's `pg_config_manual.h`, less one). Names
 /// are ASCII here, so no character is cut.
 fn kept(name: &[u8]) -> &[u8] {
@@ -62,8 +58,8 @@ impl ClientPrepared {
             return false;
         }
         self.long_names.retain(|long| kept(long) != name);
-        let is_long = whole.len() > name.len() && whole.len() <= LONG_NAME_BYTES;
-        if is_long && self.long_names.len() < LONG_NAMES {
+        let is_long = whole.len() > name.len() && whole.len() <= limits::LONG_NAME_BYTES;
+        if is_long && self.long_names.len() < limits::LONG_NAMES {
             self.long_names.push(whole.into());
         }
         self.bytes += statement.content.len();
