@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq regress-mariadb torture soak build release optimised servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large sim mutants models fuzz panics coverage sanitize deb rpm test-packages
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq regress-mariadb torture soak build release optimised servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large bench-quiet bench-state bench-once sim mutants models fuzz panics coverage sanitize deb rpm test-packages
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -163,6 +163,18 @@ bench-connections: release ## 100,000 executing connections from one load genera
 bench-beside: release ## weir bench beside sysbench and pgbench: queries a second and CPU a query, as a table
 	@tests/setup
 	@benches/beside
+
+bench-quiet: release ## Latency of few clients, and of 500 that ask at times, on quiet and on busy cores (OLD=another build's program)
+	@tests/setup
+	@benches/quiet $(OLD)
+
+bench-state: release ## What 1,000 clients with settings, or with idle transactions, cost the pool they share
+	@tests/setup
+	@benches/state
+
+bench-once: release ## A stampede on one row, with share_answers and without
+	@tests/setup
+	@benches/once
 
 bench-large: release ## A row of 512 MB and a COPY of 1 GB each way: how much Weir's memory grows
 	@tests/setup

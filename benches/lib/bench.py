@@ -229,12 +229,13 @@ def prepare(url, workload, **options):
 
 
 def run(url, workload="select_one", pids=None, limit=None, check=True, until=None, **options):
-    """One run of the load generator; returns its report. Options are those of `weir bench run`; True: one without a value. `until`: an
+    """One run of the load generator; returns its report. Options are those of `weir bench run`; True: one without a value; a list: one each. `until`: an
     event that ends it before its time."""
     path = os.path.join(TARGET, f"bench-run-{os.getpid()}-{threading.get_ident()}.json")
     command = [WEIR, "bench", "run", workload, "--url", url, "--json", path]
     for name, value in {"report_interval": 0, **options}.items():
-        command += [f"--{name.replace('_', '-')}"] + ([] if value is True else [str(value)])
+        for one in value if isinstance(value, list) else [value]:
+            command += [f"--{name.replace('_', '-')}"] + ([] if one is True else [str(one)])
     if pids:
         command += ["--pids", ",".join(f"{name}={pid}" for name, pid in pids.items())]
 

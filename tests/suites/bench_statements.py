@@ -199,3 +199,19 @@ def transactions_of_pgbench(_context):
     balances = sql("select (select sum(abalance) from pgbench_accounts), (select sum(tbalance) from pgbench_tellers), "
                    "(select sum(delta) from pgbench_history)").strip().split("|")
     assert balances[0] != "" and balances[0] != "0", balances
+
+
+@weir
+def each_client_sends_first_what_it_is_told_to(_context):
+    """With its number, in order, behind the login, once for each connection."""
+    bench("prepare", "oltp_point_select", "--tables=1", "--table-size=100")
+    sql("create table seen (client int, n int)")
+    if KIND == "postgres":
+        sql("grant all on seen to public")
+    try:
+        bench("run", "oltp_point_select", "--connections=5", "--events=50", "--time=60", "--report-interval=0", "--table-size=100",
+              "--on-connect=insert into seen values (:client_id, 1)", "--on-connect=insert into seen values (:client_id, 2)")
+        rows = sorted(tuple(map(int, re.split(r"[|\t]", row))) for row in sql("select client, n from seen").splitlines())
+        assert rows == [(client, n) for client in range(5) for n in (1, 2)], rows
+    finally:
+        sql("drop table seen")

@@ -130,6 +130,10 @@ pub struct RunArgs {
     /// times.
     #[arg(long, alias = "think_time", conflicts_with_all = ["rate", "every"], value_parser = parse_think)]
     pub think_time: Option<Think>,
+    /// Statement that each client sends once it has logged in, such as "SET search_path = s:client_id".
+    /// `:client_id` is the client's number, from 0. May be given several times.
+    #[arg(long, value_name = "SQL")]
+    pub on_connect: Vec<String>,
     /// Errors after which a transaction is rolled back and begun again: their codes, or 'all' or 'none'.
     /// Default: 1213, 1020 and 1205 for MySQL, 40P01, 40001 and 23505 for PostgreSQL.
     #[arg(long, alias = "mysql-ignore-errors", value_delimiter = ',')]
@@ -353,6 +357,7 @@ impl RunArgs {
                 Some(PsMode::Disable) => Mode::Simple,
                 None => self.protocol_mode,
             },
+            on_connect: self.on_connect.clone(),
             pace: self.pace()?,
             think: self.think_time,
             ignored: self.ignored().unwrap_or(plan.ignored),

@@ -110,6 +110,9 @@ pub struct Plan {
     pub beside: u32,
     /// Event loops. More are started if descriptors would not suffice.
     pub threads: usize,
+    /// Statements that each connection begins with, behind those of the workload. `:client_id` in them is the
+    /// client's number.
+    pub on_connect: Vec<String>,
     /// How queries are sent.
     pub mode: Mode,
     /// When.
@@ -162,6 +165,7 @@ impl Plan {
             connections,
             first_client: 0,
             beside: 0,
+            on_connect: Vec::new(),
             mode: Mode::Simple,
             pace: Pace::Closed,
             think: None,

@@ -2,8 +2,8 @@
 //!
 //! Owns: which words of a text say so. Must not know: what follows from it.
 //!
-//! Invariant: words in strings and comments count as words, so a text may be taken for one of these and is not,
-//! never the other way round.
+//! Invariant: words in strings and comments count as words, so a text may be taken for one of these and is
+//! not, never the other way round.
 
 /// The words of a text as they stand: runs of letters, digits and `_`.
 pub fn plain_words(text: &[u8]) -> impl Iterator<Item = &[u8]> {

@@ -317,7 +317,9 @@ impl<P: Protocol> Worker<P> {
     /// Sends statement `n` of those that each connection begins with; without it the client is ready.
     fn greet(&mut self, i: usize, n: u8) {
         let shared = Arc::clone(&self.shared);
-        let Some(text) = shared.plan.workload.greeting().get(usize::from(n)) else { return self.ready(i) };
+        let mut texts = shared.plan.workload.greeting().iter().chain(&shared.plan.on_connect);
+        let Some(text) = texts.nth(usize::from(n)) else { return self.ready(i) };
+        let text = text.replace(":client_id", &self.conns[i].client.to_string());
         self.out.clear();
         P::begin_text(&mut self.conns[i].session, text.as_bytes(), &mut self.out);
         self.conns[i].since_ns = clock::now_ns();
