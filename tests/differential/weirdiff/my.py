@@ -418,7 +418,7 @@ class Client:
         text = re.sub(rf"\b{self.thread}\b", "N", re.sub(r"\(\d+\) (has|given)", r"N \1", said(packet[3:])))
         if code == 1064 and self.thread:
             # Ids of connections have different lengths, and so is what a citation has room for behind them.
-            text = re.split(r"\bN\b", re.sub(r"\d+(\.\.\.)?' at", "' at", text))[0]
+            text = re.split(r"\bN\b", re.sub(r"\d+(\.\.\.)?' at.*", "", text))[0]
         # Ids of statements and connections.
         return ("error", code, re.sub(r"\(\d+\)|id: \d+|connection \d+|thread \d+", "N", text))
 
