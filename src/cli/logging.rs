@@ -1,4 +1,4 @@
-//! The log: lines of text to standard error and to a file.
+//! The log: lines of text, or of JSON, to standard error and to a file.
 //!
 //! A worker that logs must not wait for a disk or a terminal. A line therefore goes into a bounded queue, and
 //! a separate thread writes it; when the queue is full, lines are dropped and counted.
@@ -61,19 +61,25 @@ impl Logging {
         let colours = output.stderr && file.is_none() && io::stderr().is_terminal() && !plain;
         let dropped = Arc::new(AtomicU64::new(0));
         let (queue, orders) = sync_channel(QUEUE_LINES);
-        let sink = Sink { stderr: output.stderr, file, dropped: dropped.clone() };
+        let sink = Sink { stderr: output.stderr, json: log.json, file, dropped: dropped.clone() };
         let writer = std::thread::Builder::new()
             .name("log".into())
             .spawn(move || sink.run(&orders))
             .context("cannot start the log thread")?;
         let lines = Lines { queue: queue.clone(), dropped };
-        let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_target(false)
-            .with_ansi(colours)
-            .with_writer(lines)
-            .finish();
-        tracing::subscriber::set_global_default(subscriber).context("cannot start the log")?;
+        let events = tracing_subscriber::fmt().with_env_filter(filter).with_target(false).with_writer(lines);
+        if log.json {
+            let events = events.json().flatten_event(true).with_current_span(false).with_span_list(false);
+            tracing::subscriber::set_global_default(events.finish()).context("cannot start the log")?;
+            // Lines that are no JSON would be lost in what reads the others.
+            std::panic::set_hook(Box::new(|panic| {
+                let backtrace = std::backtrace::Backtrace::capture();
+                tracing::error!(%backtrace, "{panic}");
+            }));
+        } else {
+            let events = events.with_ansi(colours).finish();
+            tracing::subscriber::set_global_default(events).context("cannot start the log")?;
+        }
         Ok(Logging { queue, writer: Some(writer) })
     }
 
@@ -137,6 +143,7 @@ struct LogFile {
 /// The end of the queue.
 struct Sink {
     stderr: bool,
+    json: bool,
     file: Option<LogFile>,
     dropped: Arc<AtomicU64>,
 }
@@ -154,9 +161,20 @@ impl Sink {
             }
             let dropped = self.dropped.swap(0, Ordering::Relaxed);
             if dropped > 0 {
-                self.write(format!("(the log was too slow: {dropped} lines are missing here)\n").as_bytes());
+                self.say(&format!("(the log was too slow: {dropped} lines are missing here)"));
             }
         }
+    }
+
+    /// A line of the log's own.
+    fn say(&mut self, words: &str) {
+        let line = if self.json {
+            let words = serde_json::json!({ "level": "WARN", "message": words });
+            format!("{words}\n")
+        } else {
+            format!("{words}\n")
+        };
+        self.write(line.as_bytes());
     }
 
     /// A log that cannot be written is no reason to stop; what cannot go to the file goes to standard
@@ -173,7 +191,7 @@ impl Sink {
         let Some(log) = &mut self.file else { return };
         match open(&log.path) {
             Ok(file) => log.file = file,
-            Err(failure) => self.write(format!("{failure}; the old file stays open\n").as_bytes()),
+            Err(failure) => self.say(&format!("{failure}; the old file stays open")),
         }
     }
 }
@@ -230,7 +248,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("weir-flusher-{}.log", std::process::id()));
         let (queue, orders) = sync_channel(QUEUE_LINES);
         let file = Some(LogFile { path: path.clone(), file: open(&path).expect("a file") });
-        let sink = Sink { stderr: false, file, dropped: Arc::default() };
+        let sink = Sink { stderr: false, json: false, file, dropped: Arc::default() };
         let logging =
             Logging { queue: queue.clone(), writer: Some(std::thread::spawn(move || sink.run(&orders))) };
         let lines = Lines { queue, dropped: Arc::default() };

@@ -1,6 +1,7 @@
 """What Weir's log says about a client: who it is, in words. And what a client reads when Weir's own login is refused."""
 
 import contextlib
+import json
 import re
 import socket
 
@@ -130,3 +131,20 @@ def a_refusal_of_weirs_own_login_is_not_taken_for_the_clients(context):
         assert "Weir" in said and "own login" in said, said
         own = str(refused(kind, w.port, "ann", "b").args)
         assert "Weir" not in own, own
+
+
+@weir
+def a_log_in_json_has_an_object_in_each_line(context):
+    """With the fields of the event, so that collectors need no pattern; a panic, too."""
+    kind = context.kind
+    with before(kind, "log.format=json") as w:
+        login(kind, w.port).close()
+        refused(kind, w.port, password="wrong")
+        lines(w, "login refused")
+        events = [json.loads(line) for line in w.log().splitlines()]
+        assert all({"timestamp", "level", "message"} <= event.keys() for event in events), events
+        ours = [event for event in events if event.get("user") == DEFAULT_USER[kind]]
+        assert {event["level"] for event in ours} <= {"INFO", "WARN"} and len(ours) >= 2, events
+        for event in ours:
+            assert event["protocol"] == ("postgres" if kind == "postgres" else "mysql") and event["address"].startswith("127.0.0.1:"), event
+            assert event["database"] == "app", event

@@ -255,6 +255,7 @@ fn log(values: &Values, folder: Option<&std::path::Path>) -> Log {
     let file = values.text(Key::Logfile);
     Log {
         level: values.text(Key::LogLevel).to_owned(),
+        json: values.text(Key::LogFormat) == "json",
         file: (!file.is_empty()).then(|| -> PathBuf { relative_to(folder, file) }),
         connections: values.bool(Key::LogConnections),
         disconnections: values.bool(Key::LogDisconnections),

@@ -425,6 +425,8 @@ settings! {
 
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";
+    LogFormat "log" "format", Kind::Word(&["text", "json"]), "text", Restart, All,
+        "text: lines for people. json: one JSON object per line, with timestamp, level, message and the fields of the event (protocol, user, database, address...), for log collectors.";
     LogConnections "log" "log_connections" = "log_connections", Kind::Bool, "false" ini "true", Live, All,
         "Log each successful login.";
     LogDisconnections "log" "log_disconnections" = "log_disconnections", Kind::Bool, "false" ini "true", Live, All,

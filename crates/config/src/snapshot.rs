@@ -355,6 +355,8 @@ pub struct Tcp {
 pub struct Log {
     /// `error`, `warn`, `info`, `debug` or `trace`, or a filter of tracing.
     pub level: String,
+    /// Each line is a JSON object.
+    pub json: bool,
     /// Appended to; also standard error unless told to be quiet.
     pub file: Option<PathBuf>,
     /// Logins that succeed are logged.

@@ -285,7 +285,7 @@ impl Back {
         }
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
-        if self.ask_found_rows_first(entry, front, selects, first, out) {
+        if self.ask_found_rows_first(entry, front, selects, counts, first, out) {
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             return Ok(());

@@ -45,7 +45,9 @@ pub(super) struct Counts {
     pub(super) wanted: bool,
     /// It is to be made -1 by what goes ahead last.
     pub(super) nothing: bool,
-    /// What FOUND_ROWS() is to be, for a request that may ask for it.
+    /// It may ask for FOUND_ROWS(), or leave what is there.
+    pub(super) wants_found: bool,
+    /// What that is to be.
     pub(super) found: Option<u64>,
     /// What has to be brought would take away warnings that only this server has, and that the request may
     /// leave: they are asked for first.
@@ -260,7 +262,7 @@ impl Back {
         }
         let found = front.answers().found_rows.filter(|rows| wants_found && *rows <= MOST_ROWS_BROUGHT);
         if !asks_found && !asks_count {
-            return Counts { wanted: wants_count, nothing: false, found, warnings_first };
+            return Counts { wanted: wants_count, nothing: false, wants_found, found, warnings_first };
         }
         let answers = front.answers();
         // What counts one row has found one.
@@ -301,17 +303,18 @@ impl Back {
             entry.ahead.push_back(Ahead::Command);
         }
         let nothing = asks_count && answers.row_count == -1 && select.is_none();
-        Counts { wanted: wants_count, nothing, found, warnings_first }
+        Counts { wanted: wants_count, nothing, wants_found, found, warnings_first }
     }
 
     /// What goes ahead from `first` on would take away what only this session knows of FOUND_ROWS(): that is
-    /// asked for in front of it. `selects`: so does what clears warnings. True when the request asks for it
-    /// by its code: the question goes alone, and the request begins anew with the answer.
+    /// asked for in front of it. `selects`: so does what clears warnings. True where the request may ask for
+    /// it or leave it: the question goes alone, and the request begins anew with the answer.
     pub(super) fn ask_found_rows_first(
         &mut self,
         entry: &mut Entry,
         front: &Front,
         selects: bool,
+        counts: Counts,
         first: (usize, usize),
         out: &mut Vec<u8>,
     ) -> bool {
@@ -334,8 +337,7 @@ impl Back {
         if !only_here || !goes || rewrite::asks_found_rows(&front.request.class) {
             return false;
         }
-        let by_code = front.request.class.uses.contains(Uses::CODE_FOUND_ROWS);
-        if by_code {
+        if counts.wants_found {
             out.truncate(first.1);
             entry.ahead.truncate(first.0);
         }
@@ -344,7 +346,7 @@ impl Back {
         out.splice(first.1..first.1, question);
         entry.ahead.insert(first.0, Ahead::AskFoundRows);
         (entry.reply.asked, self.found_client) = (0, 0);
-        by_code
+        counts.wants_found
     }
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when
