@@ -66,6 +66,7 @@ def each_line_about_a_client_names_it(context):
         names_client(lines(w, "client has left")[0], user, kind)
         refused(kind, w.port, user="nobody_here")
         names_client(lines(w, "login refused")[0], "nobody_here", kind, application_name=None)
+        assert "wrong password, or no such user" in lines(w, "login refused")[0], w.log()
         refused(kind, w.port, password="wrong")
         second = eventually(lambda: [x for x in w.log().splitlines() if "login refused" in x][1:], "the second refusal is said")
         names_client(second[0], user, kind, application_name=None)

@@ -249,7 +249,11 @@ impl Accept {
     }
 
     fn verdict(&mut self, right: bool) -> Result<AcceptStep, Fault> {
-        if right { Ok(self.logged_in()) } else { Err(FaultKind::LoginFailed.into()) }
+        if right {
+            return Ok(self.logged_in());
+        }
+        // For the operator's log.
+        Err(Fault::new(FaultKind::LoginFailed, "wrong password, or no such user"))
     }
 
     fn logged_in(&mut self) -> AcceptStep {

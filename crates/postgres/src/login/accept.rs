@@ -86,6 +86,9 @@ enum PasswordMethod {
     Md5 { salt: [u8; 4] },
 }
 
+/// For the operator's log: one cannot be told from the other, so that nothing takes longer for one of them.
+const WRONG: &str = "wrong password, or no such user";
+
 fn login_failed(detail: &'static str) -> Fault {
     Fault::new(FaultKind::LoginFailed, detail)
 }
@@ -197,7 +200,7 @@ impl Accept {
                     PasswordMethod::Plain => self.plain(password, secret, out),
                     PasswordMethod::Md5 { salt } => {
                         if !md5::verify(self.user(), secret.as_deref(), salt, password) {
-                            return Err(login_failed("md5 password"));
+                            return Err(login_failed(WRONG));
                         }
                         Ok(self.logged_in(out))
                     }
@@ -241,7 +244,6 @@ impl Accept {
         secret: Option<Arc<Secret>>,
         out: &mut Vec<u8>,
     ) -> Result<AcceptStep, Fault> {
-        const WRONG: &str = "password";
         let Some(secret) = secret else { return Err(login_failed(WRONG)) };
         let right = match secret.kind() {
             SecretKind::Plain(known) => bool::from(known.as_bytes().ct_eq(password)),
@@ -386,12 +388,12 @@ impl weir_session::Accept for Accept {
                     return Ok(self.logged_in(out));
                 }
                 self.words = Some(CERT_FAILED);
-                Err(login_failed("certificate"))
+                Err(login_failed("no certificate, or one of another user"))
             }
             AuthMethod::Peer if secret.is_some() => Ok(self.logged_in(out)),
             AuthMethod::Peer => {
                 self.words = Some(PEER_FAILED);
-                Err(login_failed("peer"))
+                Err(login_failed("another user of the system"))
             }
             AuthMethod::Plain => {
                 auth::put_cleartext(out);
@@ -435,7 +437,7 @@ impl weir_session::Accept for Accept {
                     secret.remember_scram_keys(&verifier.salt, verifier.iterations, keys);
                     Ok(self.logged_in(out))
                 }
-                _ => Err(login_failed("password")),
+                _ => Err(login_failed(WRONG)),
             },
             State::ExpectFirst { .. }
             | State::ExpectSecured { .. }
@@ -509,6 +511,6 @@ fn is_false(value: &[u8]) -> bool {
 fn scram_fault(error: ScramError) -> Fault {
     match error {
         ScramError::Malformed(what) => Fault::new(FaultKind::ClientProtocol, what),
-        ScramError::Refused | ScramError::NoKeys => login_failed("SCRAM proof"),
+        ScramError::Refused | ScramError::NoKeys => login_failed(WRONG),
     }
 }
