@@ -241,7 +241,8 @@ class Client
     end
     do_fails(sql)
   ensure
-    nag&.kill
+    # Not in the middle of its question: the connection that all kill by would be in use for ever.
+    OUT.synchronize { nag&.kill }
   end
 
   def cancel(raw)
