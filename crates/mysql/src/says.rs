@@ -503,8 +503,27 @@ pub(crate) struct CountIn {
     pub bare: bool,
 }
 
+/// All statements of the text ask for warnings or errors, which leaves these as they are.
+pub(crate) fn only_asks(text: &[u8]) -> bool {
+    let mut words = Words::new(text).peekable();
+    let mut begins = true;
+    while let Some(word) = words.next() {
+        if word.is(b";") {
+            begins = true;
+        } else if std::mem::take(&mut begins) {
+            let next = words.peek();
+            let of_them = [b"WARNINGS".as_slice(), b"ERRORS", b"COUNT"];
+            let shows = word.is(b"SHOW") && next.is_some_and(|next| of_them.iter().any(|it| next.is(it)));
+            if !shows && !word.is(b"GET") {
+                return false;
+            }
+        }
+    }
+    true
+}
+
 /// These statements have none of the words that ask for warnings.
-fn asks_nothing(statements: Option<&[u8]>) -> bool {
+pub(crate) fn asks_nothing(statements: Option<&[u8]>) -> bool {
     let words: [&[u8]; 5] = [b"SHOW", b"GET", b"warning_count", b"error_count", b"EXECUTE"];
     let asks = |piece: Piece<'_>| words.iter().any(|word| piece.is(word));
     !Words::new(statements.unwrap_or_default()).any(asks)

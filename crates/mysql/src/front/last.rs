@@ -572,6 +572,11 @@ impl Front {
         match (class.verb, self.traits.flavour) {
             (Verb::Get, _) if single => Leaves::All,
             (Verb::Show, _) if single && class.uses.contains(Uses::WARNINGS) => Leaves::All,
+            (Verb::Get | Verb::Show, Flavour::MySql)
+                if class.statements > 1 && !class.doubtful && says::only_asks(text) =>
+            {
+                Leaves::All
+            }
             (_, Flavour::MySql) => Leaves::Nothing,
             // On MariaDB what opens a table takes them away, and only that.
             (Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Load, Flavour::MariaDb)
