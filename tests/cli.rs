@@ -16,7 +16,7 @@ fn help_and_version() {
     let output = weir(&["--help"]);
     assert_eq!(output.status.code(), Some(0));
     let help = text(&output.stdout);
-    for wanted in ["weir serve postgres://", "check-config", "Exit codes: 0 success; 1", "2 wrong arguments"]
+    for wanted in ["weir serve 'postgres://", "check-config", "Exit codes: 0 success; 1", "2 wrong arguments"]
     {
         assert!(help.contains(wanted), "{wanted} is not in\n{help}");
     }

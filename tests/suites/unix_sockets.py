@@ -195,16 +195,16 @@ def the_fast_set_up_as_the_manual_has_it(context):
     kind = context.kind
     with open(os.path.join(ROOT, "docs/src/tls.md"), encoding="utf-8") as f:
         scheme = "postgres" if kind == "postgres" else "mysql"
-        line = re.search(rf'^weir serve "{scheme}://.*--listen.*$', f.read(), re.MULTILINE)[0]
+        line = re.search(rf"^weir serve '{scheme}://.*--listen.*$", f.read(), re.MULTILINE)[0]
     server = PrivateServer(kind, tls=own.folder)
     user = DEFAULT_USER[kind]
     directory = tempfile.mkdtemp(prefix="weir-fast-", dir="/tmp")
     try:
-        argv = shlex.split(line.replace("app:secret@db.example.com", f"{user}:{PASSWORD}@localhost:{server.port}").replace("/run/weir", directory))
+        argv = shlex.split(line.replace("app:${APP_PASSWORD}@db.example.com", f"{user}:${{APP_PASSWORD}}@localhost:{server.port}").replace("/run/weir", directory))
         assert any("verify-full" in word or "VERIFY_IDENTITY" in word for word in argv), argv
         log = open(os.path.join(directory, "log"), "wb")
         process = subprocess.Popen([binary(), *argv[1:]], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                   env={**os.environ, "SSL_CERT_FILE": own.path("ca.pem")})
+                                   env={**os.environ, "SSL_CERT_FILE": own.path("ca.pem"), "APP_PASSWORD": PASSWORD})
         try:
             def said():
                 with open(log.name, encoding="utf-8", errors="replace") as f:
