@@ -136,7 +136,7 @@ def a_refusal_of_weirs_own_login_is_not_taken_for_the_clients(context):
 
 @weir
 def a_log_in_json_has_an_object_in_each_line(context):
-    """With the fields of the event, so that collectors need no pattern; a panic, too."""
+    """With the fields of the event, so that collectors need no pattern."""
     kind = context.kind
     with before(kind, "log.format=json") as w:
         login(kind, w.port).close()
