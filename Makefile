@@ -18,8 +18,8 @@ demo: ## PostgreSQL and MariaDB, Weir before both, 20,000 clients at work: see i
 	@target/release/weir demo
 
 test: ## All that CI runs: format, lints, unit tests, real servers with real drivers
-	@tests/setup
-	@tests/run all
+	@WEIR_APPS=ci tests/setup
+	@WEIR_APPS=ci tests/run all
 
 setup: ## Installs what the tests need and is missing (by sudo where needed, saying so)
 	@tests/setup
