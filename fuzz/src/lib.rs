@@ -5,6 +5,7 @@
 //! assertion here about that code's guarantees.
 
 pub mod config;
+pub mod ldap;
 pub mod login;
 pub mod peers;
 pub mod script;

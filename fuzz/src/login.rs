@@ -55,6 +55,10 @@ pub fn connect_params(secret: Option<Arc<Secret>>, variant: u32) -> ConnectParam
 }
 
 fn method(choice: u8) -> AuthMethod {
+    // Kept inputs mean by the lower ones what they meant when they were found.
+    if choice >= 250 {
+        return AuthMethod::Ldap;
+    }
     match choice % 6 {
         0 => AuthMethod::Trust,
         1 => AuthMethod::Plain,
@@ -103,6 +107,10 @@ pub fn accept<W: Peers>(data: &[u8]) {
                     AcceptStep::Work(job) => {
                         let Some(done) = run(job) else { return };
                         machine.handle_job(done, &mut out)
+                    }
+                    AcceptStep::Vouch(password) => {
+                        assert!(!password.bytes().is_empty());
+                        machine.handle_vouched(Ok(()), &mut out)
                     }
                     AcceptStep::LoggedIn => {
                         let mut front = machine.into_front();
@@ -177,7 +185,9 @@ pub fn front<W: Peers>() -> Option<W::Front> {
                     machine.handle_lookup(admission, &mut out).ok()?
                 }
                 AcceptStep::LoggedIn => return Some(machine.into_front()),
-                AcceptStep::Work(_) | AcceptStep::Cancel { .. } | AcceptStep::Tls => return None,
+                AcceptStep::Work(_) | AcceptStep::Vouch(_) | AcceptStep::Cancel { .. } | AcceptStep::Tls => {
+                    return None;
+                }
             };
         }
     }

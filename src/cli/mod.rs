@@ -113,6 +113,9 @@ enum Command {
     Top(weir_top::Args),
     #[command(hide = true)]
     Generate(generate::Args),
+    /// Asks PAM for a Weir that serves: passwords come on standard input.
+    #[command(hide = true)]
+    PamHelper,
 }
 
 /// Runs the command of this process.
@@ -136,6 +139,7 @@ pub fn main() -> ExitCode {
             Command::Lab(args) => return lab::run(&args),
             Command::Top(args) => top::run(&args),
             Command::Generate(args) => generate::run(&args),
+            Command::PamHelper => return weir_proxy::vouch::pam::serve(),
         }
     };
     match outcome {

@@ -19,4 +19,4 @@ pub mod scram;
 pub mod secret;
 
 pub use job::{Job, JobDone};
-pub use secret::{Secret, SecretKind};
+pub use secret::{Password, Secret, SecretKind};

@@ -31,6 +31,33 @@ pub enum SecretKind {
     MySqlNative([u8; 20]),
 }
 
+/// A password as a client has sent it, on its way to whoever knows whether it is right. Never empty.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Password(Zeroizing<Vec<u8>>);
+
+impl Password {
+    /// `None`: it is empty, which means "anybody" to some who are asked.
+    pub fn new(bytes: &[u8]) -> Option<Password> {
+        (!bytes.is_empty()).then(|| Password(Zeroizing::new(bytes.to_vec())))
+    }
+
+    /// Its bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// To log in to a server with. `None`: it is no text.
+    pub fn secret(&self) -> Option<Secret> {
+        std::str::from_utf8(&self.0).ok().map(Secret::plain)
+    }
+}
+
+impl fmt::Debug for Password {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Password(..)")
+    }
+}
+
 struct CachedKeys {
     salt: Box<[u8]>,
     iterations: u32,
@@ -145,8 +172,18 @@ mod tests {
 
     #[test]
     fn debug_tells_nothing() {
-        let text = format!("{:?}", Secret::plain("hunter2"));
-        assert!(!text.contains("hunter2"), "{text}");
+        let text = format!("{:?} {:?}", Secret::plain("hunter2"), Password::new(b"hunter2"));
+        assert!(!text.contains("hunter2") && !text.contains("104"), "{text}");
+    }
+
+    #[test]
+    fn there_is_no_empty_password() {
+        assert_eq!(Password::new(b""), None);
+        let password = Password::new(b"x\xff").unwrap();
+        assert_eq!(password.bytes(), b"x\xff");
+        assert!(password.secret().is_none());
+        let secret = Password::new(b"m\xc3\xbc").and_then(|password| password.secret());
+        assert!(secret.is_some_and(|secret| secret.is_same(&Secret::plain("m\u{fc}"))));
     }
 
     #[test]

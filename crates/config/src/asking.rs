@@ -6,7 +6,7 @@
 //! Invariant: an unknown name gets the same method as known ones, and a constant salt.
 
 use crate::snapshot::Asking;
-use crate::{Auth, Database, Protocol, Realm, Snapshot, User};
+use crate::{Auth, Database, Origin, Protocol, Realm, Snapshot, User};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use weir_auth::Secret;
@@ -35,13 +35,20 @@ pub struct Learnt {
     pub alike: Option<Arc<Secret>>,
     /// Counts up with the answers of this process.
     pub turn: u64,
+    /// No database has said it: it is the password that the client has given, and somebody else has taken.
+    pub vouched: bool,
     doubted: AtomicBool,
 }
 
 impl Learnt {
     /// An answer.
     pub fn new(secret: Option<Arc<Secret>>, alike: Option<Arc<Secret>>, turn: u64) -> Learnt {
-        Learnt { secret, alike, turn, doubted: AtomicBool::new(false) }
+        Learnt { secret, alike, turn, vouched: false, doubted: AtomicBool::new(false) }
+    }
+
+    /// The password by which a client has come in, because somebody else has taken it.
+    pub fn vouched(secret: Secret, turn: u64) -> Learnt {
+        Learnt { vouched: true, ..Learnt::new(Some(Arc::new(secret)), None, turn) }
     }
 
     /// Somebody did not fit it: the password may have changed since.
@@ -57,8 +64,11 @@ impl Learnt {
 
 impl Snapshot {
     /// The question that must be put before [`Snapshot::admit`]; `None`: all is known here that ever will be.
-    pub fn asked(&self, protocol: Protocol, login: &Login) -> Option<Asked> {
+    pub fn asked(&self, protocol: Protocol, login: &Login, from: Origin<'_>) -> Option<Asked> {
         let realm = self.realm(protocol);
+        if realm.method_of(login, from).is_some_and(AuthMethod::is_vouched) {
+            return None;
+        }
         if realm.auth == Auth::Any || realm.users.get(&login.user).is_some_and(|user| !user.asked) {
             return None;
         }
@@ -100,6 +110,9 @@ impl Realm {
     /// What a learnt user is, as if it were listed: with what `users` says of it. `None`: there is no such
     /// user.
     pub(crate) fn learnt_user(&self, name: &str, learnt: &Learnt) -> Option<User> {
+        if self.overrules(learnt, name) {
+            return None;
+        }
         let secret = Some(learnt.secret.clone()?);
         Some(match self.users.get(name) {
             Some(user) => User { secret, ..User::clone(user) },

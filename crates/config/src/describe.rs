@@ -3,7 +3,8 @@
 //! Owns: the sentences. Must not know: files. No sentence contains a password.
 
 use crate::route::Sizes;
-use crate::{Database, Protocol, Snapshot};
+use crate::{Auth, Database, Protocol, Snapshot};
+use weir_session::AuthMethod;
 
 /// Databases that are described one by one.
 const DATABASES_SHOWN: usize = 20;
@@ -58,6 +59,14 @@ impl Snapshot {
     fn clients(&self) -> String {
         let users = |protocol| {
             let realm = self.realm(protocol);
+            let elsewhere = match realm.auth {
+                Auth::Method(AuthMethod::Ldap) => Some("an LDAP server"),
+                Auth::Method(AuthMethod::Pam) => Some("PAM"),
+                Auth::Method(_) | Auth::Hba | Auth::Any => None,
+            };
+            if let Some(whose) = elsewhere.filter(|_| !realm.is_empty()) {
+                return Some(format!("{} users of {whose}", protocol.name()));
+            }
             let s = if realm.users.len() == 1 { "" } else { "s" };
             (!realm.is_empty()).then(|| format!("{} {} user{s}", realm.users.len(), protocol.name()))
         };

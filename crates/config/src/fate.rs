@@ -87,7 +87,6 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
     ("syslog", Missing("the log goes to standard error and logfile")),
     ("syslog_ident", Missing("the log goes to standard error and logfile")),
     ("syslog_facility", Missing("the log goes to standard error and logfile")),
-    ("auth_ldap_options", Missing("applies to auth_type = ldap only, which Weir refuses")),
     ("scram_iterations", Missing("Weir derives secrets with PostgreSQL's default of 4096 iterations")),
     ("user", Missing("Weir runs as the user that starts it; set that user in the service manager")),
     ("client_tls_dheparams", Covered("Weir uses elliptic curves for the key exchange, never DHE.")),
@@ -126,7 +125,11 @@ pub static USERS: &[(&str, Fate)] = &[
 /// The meaning in Weir of settings of `[pgbouncer]` that differ from PgBouncer 1.26. All others have the same
 /// meaning, unit and default, and the same meaning of 0.
 pub static DIFFERS: &[(&str, &str)] = &[
-    ("auth_type", "also `peer`; `pam` and `ldap` are refused"),
+    ("auth_type", "also `peer`"),
+    (
+        "auth_ldap_options",
+        "checked at the start. Also applies to `ldap` lines of auth_hba_file without options. Certificates are verified by `postgres.auth_ldap_ca_file`, not by ldap.conf; Weir neither looks up DNS SRV records nor follows referrals. Special characters in names are escaped; PgBouncer refuses such names, or sends them as they are",
+    ),
     ("auth_query", "may return a third column: the time until which the password is valid"),
     (
         "auth_ident_file",
@@ -225,9 +228,6 @@ pub static ZERO_DIFFERS: &[(&str, &str)] = &[
     ),
     ("server_login_retry", "Weir retries after 0.1 s; PgBouncer retries at once"),
 ];
-
-/// Values of auth_type that Weir does not have.
-pub static AUTH_TYPES: &[&str] = &["pam", "ldap"];
 
 /// The fate of a key in one of the tables above.
 pub(crate) fn fate(table: &[(&str, Fate)], key: &str) -> Option<Fate> {

@@ -11,6 +11,7 @@ mod read;
 use crate::IdentMap;
 use crate::problem::Place;
 use crate::route::Origin;
+use crate::vouch::Authority;
 use ipnet::IpNet;
 use regex_lite::Regex;
 use std::sync::Arc;
@@ -37,6 +38,8 @@ pub struct Rule {
     /// Which names of certificates or accounts may be which user.
     pub(crate) map: Option<Arc<IdentMap>>,
     certificate: Certificate,
+    /// Who knows the passwords, for the methods that ask somebody.
+    pub(crate) authority: Option<Authority>,
 }
 
 /// Its first word.
@@ -113,6 +116,11 @@ impl Hba {
             Some(_) if !rule.is_shown(from, user) => Decision::WithoutCertificate(rule),
             Some(method) => Decision::By(rule, method),
         }
+    }
+
+    /// Who is asked about passwords.
+    pub(crate) fn authorities(&self) -> impl Iterator<Item = &Authority> {
+        self.rules.iter().filter_map(|rule| rule.authority.as_ref())
     }
 
     /// Lines of this method.

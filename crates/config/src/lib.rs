@@ -40,6 +40,7 @@ mod toml_file;
 mod url;
 mod userlist;
 mod values;
+mod vouch;
 
 pub use asking::{Asked, Learnt};
 pub use build::Loaded;
@@ -62,4 +63,5 @@ pub use tls::{ClientTls, ServerTls, secured, tls_wishes, trust_of_url};
 pub use token::Token;
 pub use url::{DatabaseUrl, UrlTls};
 pub use values::{ConfigRow, Flavour, Hidden, Value, Values};
+pub use vouch::{PamService, Voucher};
 pub use weir_session::Protocol;

@@ -86,13 +86,6 @@ impl Reader<'_> {
     }
 
     fn setting(&mut self, key: &str, place: Place, value: &str, value_place: Place) {
-        if key == "auth_type" && fate::AUTH_TYPES.contains(&value.to_ascii_lowercase().as_str()) {
-            let text = format!(
-                "auth_type = {value} is not supported yet, and Weir will not let clients in by another proof; \
-                 use hba, trust, any, cert, peer, plain, md5 or scram-sha-256"
-            );
-            return self.draft.findings.problem(value_place, text);
-        }
         if key == "verbose" {
             return self.verbose(value, place, value_place);
         }

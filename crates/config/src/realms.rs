@@ -13,6 +13,7 @@ use crate::tls::{server_tls, server_trust};
 use crate::url::{DatabaseUrl, UrlTls, postgres_socket, server_at};
 use crate::userlist::read_userlist;
 use crate::values::Flavour;
+use crate::vouch::{self, General};
 use crate::{Asking, Auth, Database, ForcedUser, Network, PoolMode, Protocol, Realm, Server, User};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(crate) fn empty_realm(auth: Auth) -> Realm {
         users_by_hash: 0,
         verifiers: Vec::new(),
         auth,
+        authority: None,
+        ldap_tls: None,
         hba: None,
         server_version: String::new(),
         ident: None,
@@ -58,7 +61,7 @@ fn ident(draft: &mut Draft) -> Option<IdentMap> {
 }
 
 /// Who may come in from where.
-fn hba(draft: &mut Draft) -> Option<Arc<Hba>> {
+fn hba(draft: &mut Draft, general: &General) -> Option<Arc<Hba>> {
     let place = draft.places.get(&Key::PostgresAuthHbaFile).cloned();
     let file = draft.values.text(Key::PostgresAuthHbaFile).to_owned();
     if file.is_empty() {
@@ -78,7 +81,7 @@ fn hba(draft: &mut Draft) -> Option<Arc<Hba>> {
             Some((path.into(), text))
         }
     };
-    Some(Arc::new(read_hba(&path.into(), &text, idents, &mut draft.findings)))
+    Some(Arc::new(read_hba(&path.into(), &text, idents, general, &mut draft.findings)))
 }
 
 /// Whose connections begin with a PROXY header.
@@ -111,10 +114,14 @@ pub(crate) fn realms(draft: &mut Draft) -> BTreeMap<Protocol, Realm> {
         mysql.server_version = draft.values.text(Key::MysqlServerVersion).to_owned();
     }
     if let Some(postgres) = realms.get_mut(&Protocol::Postgres) {
+        let general = vouch::general(draft);
         postgres.ident = ident(draft);
-        postgres.hba = if postgres.auth == Auth::Hba { hba(draft) } else { None };
+        postgres.authority = vouch::authority(draft, postgres.auth, &general);
+        postgres.hba = if postgres.auth == Auth::Hba { hba(draft, &general) } else { None };
+        postgres.ldap_tls = vouch::ldap_tls(draft, postgres);
     }
-    let users = users(draft);
+    let vouches = realms.get(&Protocol::Postgres).is_some_and(Realm::vouches);
+    let users = users(draft, vouches);
     for (protocol, realm) in &mut realms {
         realm.balancers = balancers(draft, *protocol);
         realm.users = match protocol {
@@ -202,8 +209,9 @@ fn admit_url_user(draft: &mut Draft, realm: &mut Realm, forced: &ForcedUser, ent
     realm.users.entry(user.name.clone()).or_insert_with(|| Arc::new(user));
 }
 
-/// The users of auth_file, and the entries of `users` over them.
-fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
+/// The users of auth_file, and the entries of `users` over them. `vouches`: somebody else knows users whom no
+/// file lists.
+fn users(draft: &mut Draft, vouches: bool) -> BTreeMap<String, Arc<User>> {
     let mut users: BTreeMap<String, User> = BTreeMap::new();
     let asks = asks_somewhere(draft);
     let auth_file = draft.values.text(Key::PostgresAuthFile).to_owned();
@@ -212,14 +220,14 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
         let place = draft.places.get(&Key::PostgresAuthFile).cloned();
         if let Some(text) = read(&path, place, &mut draft.findings) {
             for (name, secret) in read_userlist(&path.into(), &text, &mut draft.findings) {
-                users.insert(name.clone(), User { secret, ..User::nobody(&name) });
+                users.insert(name.clone(), User { secret, from_auth_file: true, ..User::nobody(&name) });
             }
         }
     }
     for (name, entry) in std::mem::take(&mut draft.users) {
         // In pgbouncer.ini the table only qualifies users that auth_file names.
         let listed = users.contains_key(&name);
-        if entry.from_ini && !listed && !asks {
+        if entry.from_ini && !listed && !asks && !vouches {
             let text = format!("user {name} is not in auth_file and cannot log in");
             draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
             continue;
@@ -237,9 +245,10 @@ fn users(draft: &mut Draft) -> BTreeMap<String, Arc<User>> {
             found.is_none() && (entry.text("password").is_some() || entry.text("password_file").is_some());
         if let Some(password) = found {
             user.secret = Some(Arc::new(Secret::from_userlist(&password)));
+            user.from_auth_file = false;
         }
         user.asked = asks && !listed && user.secret.is_none() && !failed;
-        if user.secret.is_none() && !failed && !user.asked {
+        if user.secret.is_none() && !failed && !user.asked && !vouches {
             let text = format!("user {name} has no password and can log in only where none is asked for");
             draft.findings.warn(WarningKind::Doubtful, entry.place.clone(), text);
         }
@@ -374,6 +383,8 @@ fn postgres_auth(word: &str) -> Auth {
         "cert" => AuthMethod::Cert,
         "peer" => AuthMethod::Peer,
         "plain" => AuthMethod::Plain,
+        "ldap" => AuthMethod::Ldap,
+        "pam" => AuthMethod::Pam,
         "md5" => AuthMethod::Md5,
         _ => AuthMethod::ScramSha256,
     })
@@ -413,7 +424,9 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
                 );
                 findings.problem(draft.places.get(&Key::PostgresAuthType).cloned(), text);
             }
-        } else if realm.users.is_empty() && realm.all_databases().all(|database| database.asking.is_none()) {
+        } else if realm.users.is_empty()
+            && !realm.vouches()
+            && realm.all_databases().all(|database| database.asking.is_none()) {
             let text = match draft.values.flavour() {
                 Flavour::Weir => "nobody can log in: name a user in the URL or in [users.NAME]",
                 Flavour::Pgbouncer => "nobody can log in: auth_file lists no users, and auth_user is not set",

@@ -161,12 +161,6 @@ pub fn pgbouncer_markdown() -> String {
             Fate::Covered(_) | Fate::Missing(_) => None,
         },
     );
-    let types: Vec<_> = fate::AUTH_TYPES.iter().map(|name| format!("`{name}`")).collect();
-    let _ = writeln!(
-        out,
-        "| `auth_type` = {} | not supported yet, and Weir does not authenticate clients by another method instead |",
-        types.join(", ")
-    );
     out
 }
 

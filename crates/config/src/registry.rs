@@ -206,8 +206,15 @@ settings! {
     PostgresProxyProtocolNetworks "postgres" "proxy_protocol_networks", Kind::List, "", Live, All,
         "Load balancers that send a PROXY header (version 1 or 2) with the client's address: addresses, ADDRESS/BITS, or unix for Unix sockets. Connections from them must begin with the header; from others it is refused.";
     PostgresAuthType "postgres" "auth_type" = "auth_type",
-        Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256", "hba"]), "scram-sha-256" ini "md5", Live, All,
-        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user. hba: auth_hba_file decides.";
+        Kind::Word(&["trust", "any", "cert", "peer", "plain", "md5", "scram-sha-256", "ldap", "pam", "hba"]), "scram-sha-256" ini "md5",
+        Live, All,
+        "How PostgreSQL clients authenticate. md5: users whose secret is a SCRAM verifier use SCRAM. cert: the common name of the client's certificate must be the user's name. peer (Unix sockets only): the operating system's user must have that name. trust: any client may log in as a known user. any: any user name is accepted; each database's connection string must name a user. ldap, pam: the client sends its password in clear text, and Weir asks the LDAP server of auth_ldap_options, or PAM, whether it is right; these know the users, who need not be listed. hba: auth_hba_file decides.";
+    PostgresAuthLdapOptions "postgres" "auth_ldap_options" = "auth_ldap_options", Kind::Secret, "", Live, All,
+        "Options of auth_type = ldap, with the names and the meaning of PostgreSQL's: `ldapserver`, `ldapport`, `ldapscheme`, `ldaptls`, `ldapprefix` and `ldapsuffix`, or `ldapbasedn`, `ldapbinddn`, `ldapbindpasswd`, `ldapsearchattribute`, `ldapsearchfilter`, or `ldapurl`. NAME=VALUE, separated by spaces or commas; a value with spaces or commas needs double quotes. They also apply to ldap lines of auth_hba_file that have no options of their own.";
+    PostgresAuthLdapCaFile "postgres" "auth_ldap_ca_file", Kind::Path, "", Live, All,
+        "File of the CAs that sign the certificates of LDAP servers (`ldaptls=1`, ldaps), in PEM. The certificate must be valid for the name in `ldapserver` or `ldapurl`. Empty: the system's CAs. Weir does not read ldap.conf.";
+    PostgresPamService "postgres" "pam_service", Kind::Text, "weir" ini "pgbouncer", Live, All,
+        "PAM service that auth_type = pam uses, and pam lines of auth_hba_file without `pamservice`: the name of a file in /etc/pam.d.";
     PostgresAuthFile "postgres" "auth_file" = "auth_file", Kind::Path, "", Live, All,
         "File of user names and passwords, in the form of PgBouncer's userlist.txt.";
     PostgresAuthUser "postgres" "auth_user" = "auth_user", Kind::Text, "", Live, All,

@@ -1,7 +1,7 @@
 //! From a client's login to the proof it must give and to the pool it belongs to.
 
 use crate::asking::{self, Learnt};
-use crate::hba::Decision;
+use crate::hba::{Decision, Rule};
 use crate::values::AUTO;
 use crate::{Auth, Database, IdentMap, Key, PoolMode, Protocol, Realm, Server, Snapshot, User, Values};
 use std::hash::{BuildHasher, RandomState};
@@ -105,6 +105,10 @@ impl Snapshot {
                 }
             },
         };
+        // Whoever is asked knows who there is.
+        if method.is_vouched() {
+            return Admission { method, secret: None, names: None };
+        }
         match user {
             Some(user) if method == AuthMethod::Peer => realm.admit_peer(user, from, map),
             // MySQL's servers refuse who gives a password where there is none.
@@ -301,6 +305,23 @@ impl Realm {
     fn hba_decides(&self, login: &Login, from: Origin<'_>) -> Decision<'_> {
         let database = login.database.as_deref().filter(|name| !name.is_empty()).unwrap_or(&login.user);
         self.hba.as_ref().map_or(Decision::NoLine, |hba| hba.decide(from, database, &login.user))
+    }
+
+    /// The line by which a login may prove itself.
+    pub(crate) fn line_of(&self, login: &Login, from: Origin<'_>) -> Option<&Rule> {
+        match self.hba_decides(login, from) {
+            Decision::By(line, _) => Some(line),
+            Decision::Rejected(_) | Decision::WithoutCertificate(_) | Decision::NoLine => None,
+        }
+    }
+
+    /// How a login must prove itself. `None`: not at all, or it is refused.
+    pub(crate) fn method_of(&self, login: &Login, from: Origin<'_>) -> Option<AuthMethod> {
+        match self.auth {
+            Auth::Method(method) => Some(method),
+            Auth::Hba => self.line_of(login, from).and_then(|line| line.method),
+            Auth::Any => None,
+        }
     }
 
     /// The kernel's word for the account, and the map's for the name.

@@ -133,6 +133,10 @@ pub struct Realm {
     pub verifiers: Vec<Arc<Secret>>,
     /// How a client proves who it is.
     pub auth: Auth,
+    /// Who knows the passwords, where the method of `auth` asks somebody.
+    pub(crate) authority: Option<crate::vouch::Authority>,
+    /// TLS with LDAP servers.
+    pub(crate) ldap_tls: Option<crate::vouch::LdapTls>,
     /// What [`Auth::Hba`] goes by.
     pub hba: Option<Arc<crate::Hba>>,
     /// MySQL: the version Weir greets with; empty: what the server says.
@@ -234,6 +238,8 @@ pub struct User {
     pub name: String,
     /// The password or what stands for it.
     pub secret: Option<Arc<Secret>>,
+    /// The secret stands in auth_file, not in `users`.
+    pub from_auth_file: bool,
     /// Only what qualifies this user is known: the database is asked for the password.
     pub asked: bool,
     /// Comes in without a password, but only from this machine: named by a URL without a password.
@@ -260,6 +266,7 @@ impl User {
         User {
             name: name.to_owned(),
             secret: None,
+            from_auth_file: false,
             asked: false,
             local_trust: false,
             pool_mode: None,
@@ -379,6 +386,7 @@ impl PartialEq for User {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
             && same_secret(self.secret.as_deref(), other.secret.as_deref())
+            && self.from_auth_file == other.from_auth_file
             && self.asked == other.asked
             && self.local_trust == other.local_trust
             && self.pool_mode == other.pool_mode

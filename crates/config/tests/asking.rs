@@ -31,7 +31,7 @@ const INI: &str = "[pgbouncer]\nauth_user = asker\nauth_query = general\n[databa
 fn whom_and_what_it_asks() {
     let snapshot = load(INI);
     let asked = |user: &str, database: &str| {
-        let asked = snapshot.asked(Protocol::Postgres, &login(user, database))?;
+        let asked = snapshot.asked(Protocol::Postgres, &login(user, database), Origin::default())?;
         Some(format!(
             "{} {} as {}: {}",
             asked.entry.name, asked.database, asked.asking.user, asked.asking.query
@@ -47,10 +47,10 @@ fn whom_and_what_it_asks() {
         assert_eq!(asked("bob", database).as_deref(), Some(wanted), "{database}");
     }
     assert!(asked("ann", "a").is_some(), "what qualifies her is no password");
-    assert!(snapshot.asked(Protocol::Mysql, &login("bob", "a")).is_none());
+    assert!(snapshot.asked(Protocol::Mysql, &login("bob", "a"), Origin::default()).is_none());
     let fixed = load("[databases]\na = host=127.0.0.1 auth_user=asker\nb = host=127.0.0.1");
-    assert!(fixed.asked(Protocol::Postgres, &login("bob", "b")).is_none());
-    assert!(fixed.asked(Protocol::Postgres, &login("bob", "nowhere")).is_some(), "strangers cannot tell");
+    assert!(fixed.asked(Protocol::Postgres, &login("bob", "b"), Origin::default()).is_none());
+    assert!(fixed.asked(Protocol::Postgres, &login("bob", "nowhere"), Origin::default()).is_some(), "strangers cannot tell");
 }
 
 #[test]
@@ -58,9 +58,9 @@ fn a_listed_user_is_not_asked_for_and_the_asker_has_its_password() {
     let text = "[postgres]\nauth_user = 'asker'\n[users.asker]\npassword = 'hidden'\n[users.ann]\npool_size = 3\n\
                 [databases.a]\nurl = 'postgres://127.0.0.1/a'\n[databases.b]\nurl = 'postgres://asker:other@127.0.0.1/b'\n";
     let snapshot = load_text(Path::new("w.toml"), text, &Sources::default()).unwrap().snapshot;
-    assert!(snapshot.asked(Protocol::Postgres, &login("asker", "a")).is_none());
+    assert!(snapshot.asked(Protocol::Postgres, &login("asker", "a"), Origin::default()).is_none());
     for database in ["a", "b"] {
-        let asked = snapshot.asked(Protocol::Postgres, &login("ann", database)).unwrap();
+        let asked = snapshot.asked(Protocol::Postgres, &login("ann", database), Origin::default()).unwrap();
         assert!(
             matches!(asked.secret.unwrap().kind(), SecretKind::Plain(p) if &***p == "hidden"),
             "{database}"

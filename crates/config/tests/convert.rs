@@ -175,6 +175,9 @@ fn what_only_some_files_have() {
         format!(
             "[databases]\na = host=/run/x dbname=y\n[pgbouncer]\n{file}postgres.listen = 127.0.0.1:7000, /tmp:7001\n"
         ),
+        "[databases]\na = host=h\n[users]\nann = pool_size=2\n[pgbouncer]\nauth_type = ldap\nauth_ldap_options = ldapserver=a ldapbasedn=\"dc=x, dc=y\" ldapbinddn=cn=f ldapbindpasswd=\"a \"\"b\"\" ${HOME}\"\n"
+            .to_owned(),
+        "[databases]\na = host=h user=u password=p\n[pgbouncer]\nauth_type = pam\n".to_owned(),
         // What is not served is not converted.
         format!("[databases]\na = host=h,i\n[pgbouncer]\n{file}"),
         format!("[databases]\na = host=h\n[pgbouncer]\n{file}auth_type = pam\npool_moode = x\n"),
@@ -184,6 +187,9 @@ fn what_only_some_files_have() {
     ] {
         compare(&text);
     }
+    let ldap = "[databases]\na = host=h\n[pgbouncer]\nauth_type = ldap\nauth_ldap_options = ldapserver=a ldapbasedn=dc=x ldapbinddn=cn=f ldapbindpasswd=hunter2\n";
+    let said = notes(&compare(ldap).unwrap());
+    assert!(said.contains("p.ini:5:1: note: ldapbindpasswd is in the weir.toml in clear text"), "{said}");
     let said = notes(&compare(&format!("[databases]\na = host=h connect_query='select 1'\n* = host=h\n[users]\nnobody =\n[pgbouncer]\n{file}server_lifetime = 0\nserver_round_robin = 1\npkt_buf = 1\n")).unwrap());
     for wanted in [
         "p.ini:2:12: left out: connect_query is not supported yet",

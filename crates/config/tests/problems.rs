@@ -188,10 +188,10 @@ fn pgbouncer_ini() {
             "  max_client_conn = lots",
             "p.ini:4:21: max_client_conn must be a number of clients from 1 to 16000000 or auto, not `lots`",
         ),
+        ("auth_type = ldap", "p.ini:4:1: auth_type = ldap needs auth_ldap_options"),
         (
-            "auth_type = pam",
-            "p.ini:4:13: auth_type = pam is not supported yet, and Weir will not let clients in by another proof; use hba, \
-             trust, any, cert, peer, plain, md5 or scram-sha-256",
+            "auth_type = radius",
+            "p.ini:4:13: auth_type must be trust, any, cert, peer, plain, md5, scram-sha-256, ldap, pam or hba, not `radius`",
         ),
         ("auth_type = hba", "p.ini:4:1: auth_type = hba needs auth_hba_file"),
         (

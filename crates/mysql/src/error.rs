@@ -14,6 +14,7 @@ pub fn of(kind: FaultKind) -> (u16, &'static str, &'static str) {
         FaultKind::ClientProtocol => (1835, "HY000", "Malformed communication packet"),
         FaultKind::ClientTooLarge => (1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes"),
         FaultKind::LoginFailed => (1045, "28000", "Access denied"),
+        FaultKind::LoginUnanswered => (1045, "28000", "Access denied"),
         FaultKind::LoginRejected => (1045, "28000", "Access denied"),
         FaultKind::ClientTls => (1043, "08S01", "Bad handshake"),
         FaultKind::ProxyHeader => {

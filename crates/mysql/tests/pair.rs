@@ -85,6 +85,7 @@ fn serve(
                     met.jobs += 1;
                     accept.handle_job(job.run(), out)?
                 }
+                AcceptStep::Vouch(_) => panic!("nobody else knows a password"),
                 AcceptStep::Cancel { .. } => panic!("MySQL has no cancel packet"),
                 AcceptStep::Tls => {
                     met.secured = true;

@@ -1,8 +1,8 @@
 //! The event loop, sockets, buffers, timers, mailboxes and descriptor handover. Independent of the meaning of
 //! bytes.
 //!
-//! Owns: every system call of the data plane, and the only `unsafe` of the project. Must not know: protocols,
-//! sessions, settings.
+//! Owns: every system call of the data plane, and the only `unsafe` of the project, therefore also the calls
+//! of libpam ([`pam`]). Must not know: protocols, sessions, settings.
 //!
 //! A worker is written against [`Net`], not against the kernel: `kernel` implements it on mio, `sim`
 //! implements it in memory with a virtual clock and seeded faults, and io_uring can implement it later.
@@ -17,6 +17,7 @@ pub mod handover;
 pub mod kernel;
 pub mod listener;
 pub mod mailbox;
+pub mod pam;
 pub mod priority;
 pub mod random;
 pub mod seam;

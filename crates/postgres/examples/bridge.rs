@@ -196,7 +196,7 @@ impl Pool {
                         let done: JobDone = job.run();
                         accept.handle_job(done, &mut pipe.output)
                     }
-                    AcceptStep::Cancel { .. } | AcceptStep::Tls => {
+                    AcceptStep::Cancel { .. } | AcceptStep::Tls | AcceptStep::Vouch(_) => {
                         pipe.open = false;
                         return Stage::Login(accept);
                     }

@@ -89,6 +89,25 @@ pub const PEER_FAILED: Words = words(
     "Connect through the Unix socket, as the operating system's user of that name or as one that auth_ident_map allows.",
 );
 
+/// Method `ldap`: PostgreSQL's words without the user's name, whatever the reason.
+pub const LDAP_FAILED: Words = words(
+    "28000",
+    "LDAP authentication failed",
+    "Check the user name and the password. Weir's log has the reason.",
+);
+
+/// Method `pam`: PostgreSQL's words without the user's name, whatever the reason.
+pub const PAM_FAILED: Words = words(
+    "28000",
+    "PAM authentication failed",
+    "Check the user name and the password. Weir's log has the reason.",
+);
+
+/// An empty password where somebody else would be asked about it: PostgreSQL's words
+/// (`recv_password_packet`).
+pub const EMPTY_PASSWORD: Words =
+    words("28P01", "empty password returned by client", "This user needs a password.");
+
 /// A major version other than 3.
 pub const UNKNOWN_VERSION: Words = words(
     "0A000",
@@ -113,6 +132,11 @@ pub fn words_of(kind: FaultKind) -> Words {
             "28P01",
             "password authentication failed",
             "Check the user name, the password and the database name.",
+        ),
+        FaultKind::LoginUnanswered => words(
+            "28000",
+            "authentication failed",
+            "Nobody could say whether the password is right. Weir's log has the reason.",
         ),
         FaultKind::LoginRejected => words(
             "28000",

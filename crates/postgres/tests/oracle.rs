@@ -51,7 +51,9 @@ fn log_in(method: AuthMethod, secret: &str, password: &str) -> Result<Front, Fau
                 }
                 AcceptStep::LoggedIn => return Ok(accept.into_front()),
                 AcceptStep::More => break,
-                AcceptStep::Cancel { .. } | AcceptStep::Tls => panic!("nobody cancels or asks for TLS"),
+                AcceptStep::Cancel { .. } | AcceptStep::Tls | AcceptStep::Vouch(_) => {
+                    panic!("nobody cancels, asks for TLS or for somebody's word")
+                }
             };
         }
         let mut bytes = BytesMut::from(&to_them[..]);

@@ -153,6 +153,8 @@ pub struct LoginPhase<W: Wing> {
     pub learnt: Option<Arc<Learnt>>,
     /// Slow work is under way elsewhere: its bytes must wait.
     pub busy: bool,
+    /// The work is somebody else's, who may never answer.
+    pub vouching: bool,
     /// Bytes it has sent so far.
     pub bytes: usize,
     /// It has given a wrong password, and is told so then.
@@ -164,7 +166,16 @@ pub struct LoginPhase<W: Wing> {
 impl<W: Wing> LoginPhase<W> {
     /// A login that begins.
     pub fn new(accept: W::Accept) -> Self {
-        LoginPhase { accept, login: None, learnt: None, busy: false, bytes: 0, refused: None, later: None }
+        LoginPhase {
+            accept,
+            login: None,
+            learnt: None,
+            busy: false,
+            vouching: false,
+            bytes: 0,
+            refused: None,
+            later: None,
+        }
     }
 }
 
@@ -253,7 +264,7 @@ impl<W: Wing, S> Client<W, S> {
 pub fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
     let Some(client) = client else { return Silence::Over };
     let Phase::Login(phase) = &client.phase else { return Silence::Over };
-    let is_due = !phase.busy && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
+    let is_due = (!phase.busy || phase.vouching) && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
     match (phase.bytes, is_due) {
         (0, _) if client.stream.input.is_empty() => Silence::NotAByte,
         (_, true) => Silence::Stalled,

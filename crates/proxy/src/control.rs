@@ -20,9 +20,10 @@ use crate::room::{Room, clients_of};
 use crate::routes::ConfigRoutes;
 use crate::settings::{Logged, Settings};
 use crate::sizing::Sizing;
+use crate::vouch::Vouchers;
 use crate::worker::{Door, Worker};
 use arc_swap::ArcSwap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -417,11 +418,14 @@ fn start_crypto(posts: Arc<Posts>, workers: usize, panics: Arc<Panics>) -> std::
         let Ticket { worker, protocol, kind, key } = ticket;
         posts.send(worker, Mail::job(protocol, kind, key, done));
     };
-    let asker = Asker::new(panics.clone(), deliver.clone());
+    let turn = Arc::new(AtomicU64::new(0));
+    let asker = Asker::new(panics.clone(), turn.clone(), deliver.clone());
+    let vouchers = Vouchers::new(panics.clone(), turn, deliver.clone());
     let ears = Ears::new(panics.clone(), deliver.clone());
     let crypto = crypto::start(workers, panics, deliver)?;
     Ok(Box::new(move |ticket, work| match work {
         Work::Ask(question) => asker.ask(ticket, question).map_err(Work::Ask),
+        Work::Vouch(vouching) => vouchers.ask(ticket, vouching).map_err(Work::Vouch),
         Work::Ear(wish) => ears.take(ticket, *wish).map_err(|wish| Work::Ear(Box::new(wish))),
         work => crypto(ticket, work),
     }))

@@ -13,6 +13,7 @@ use crate::ear::{News, Wish};
 use crate::ids::Kind;
 use crate::line::Handshake;
 use crate::panics::{Panics, inject};
+use crate::vouch::{Vouched, Vouching};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
@@ -26,6 +27,8 @@ pub enum Work {
     Login(Job),
     /// A question for a database. It is no thread's of these: [`crate::ask`] takes it.
     Ask(Box<Question>),
+    /// A password for whoever knows whether it is right: [`crate::vouch`] takes it.
+    Vouch(Box<Vouching>),
     /// A wish for a client that listens: [`crate::ear`] takes it.
     Ear(Box<Wish>),
     /// A step of a client's handshake; whether others query meanwhile, who are to be spared.
@@ -38,6 +41,8 @@ pub enum WorkDone {
     Login(JobDone),
     /// What a database said of a user.
     Learnt(Answer),
+    /// What was said of a client's password.
+    Vouched(Vouched),
     /// What becomes of a client that listens.
     Ear(News),
     /// The handshake, a step further.
@@ -53,7 +58,7 @@ impl Work {
         inject::here("crypto");
         match self {
             Work::Login(job) => WorkDone::Login(job.run()),
-            Work::Ask(_) | Work::Ear(_) => WorkDone::Nothing,
+            Work::Ask(_) | Work::Vouch(_) | Work::Ear(_) => WorkDone::Nothing,
             Work::Handshake { step, .. } => WorkDone::Handshake(Box::new(step.run())),
         }
     }

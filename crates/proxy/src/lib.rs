@@ -39,6 +39,7 @@ mod silent;
 pub mod sizing;
 pub mod stream;
 mod sync;
+pub mod vouch;
 pub mod wing;
 pub mod worker;
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use weir_config::console::Rights;
-use weir_config::{Auth, Key, Learnt, Network, Origin, Realm, Server, Snapshot};
+use weir_config::{Auth, Key, Learnt, Network, Origin, Realm, Server, Snapshot, Voucher};
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
 use weir_session::{Admission, AuthMethod, Login};
@@ -135,8 +135,12 @@ impl Routes for ConfigRoutes {
         self.snapshot.rejects(protocol, login, origin_of(visitor))
     }
 
-    fn question(&self, protocol: Protocol, login: &Login) -> Option<Question> {
-        let asked = self.snapshot.asked(protocol, login)?;
+    fn voucher(&self, protocol: Protocol, login: &Login, visitor: &Visitor<'_>) -> Option<Voucher> {
+        self.snapshot.voucher(protocol, login, origin_of(visitor))
+    }
+
+    fn question(&self, protocol: Protocol, login: &Login, visitor: &Visitor<'_>) -> Option<Question> {
+        let asked = self.snapshot.asked(protocol, login, origin_of(visitor))?;
         Some(Question {
             targets: self.targets_of(&asked.entry.server),
             asked,
@@ -176,8 +180,12 @@ impl Routes for ConfigRoutes {
             epoch: self.epoch,
             servers_since: self.epoch,
             login: login.clone(),
-            // Servers of a forced user do not follow what becomes of the client's.
-            learnt: learnt.filter(|_| route.database.forced_user.is_none()),
+            // Servers of a forced user do not follow what becomes of the client's, and a password that is not
+            // needed is not kept.
+            learnt: learnt.filter(|learnt| {
+                let realm = self.snapshot.realm(protocol);
+                route.database.forced_user.is_none() && !realm.overrules(learnt, &login.user)
+            }),
             protocol,
             database: route.pool,
             user: route.server_user,

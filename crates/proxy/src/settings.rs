@@ -8,7 +8,7 @@ use std::sync::Arc;
 use weir_auth::Secret;
 pub use weir_config::Timeouts;
 use weir_config::console::Rights;
-use weir_config::{Learnt, ServerTls};
+use weir_config::{Learnt, ServerTls, Voucher};
 use weir_net::{Peer, Target};
 use weir_session::Protocol;
 use weir_session::login::{Secured, TlsOffer, Trust};
@@ -210,7 +210,11 @@ pub trait Routes: Send + Sync {
         None
     }
     /// What a database must be asked before [`Routes::admit`], because no file lists this user.
-    fn question(&self, _protocol: Protocol, _login: &Login) -> Option<Question> {
+    fn question(&self, _protocol: Protocol, _login: &Login, _visitor: &Visitor<'_>) -> Option<Question> {
+        None
+    }
+    /// Who says whether the password of this client is right, where Weir does not know it.
+    fn voucher(&self, _protocol: Protocol, _login: &Login, _visitor: &Visitor<'_>) -> Option<Voucher> {
         None
     }
     /// Clients may have their connections compressed.

@@ -35,6 +35,11 @@ pub trait Accept: Sized + Send {
     /// # Errors
     /// What ends the login: the work has failed.
     fn handle_job(&mut self, done: JobDone, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
+    /// The answer to `AcceptStep::Vouch`: the password is right, or why it is not taken.
+    ///
+    /// # Errors
+    /// What ends the login: the password is not taken.
+    fn handle_vouched(&mut self, answer: Result<(), Fault>, out: &mut Vec<u8>) -> Result<AcceptStep, Fault>;
     /// The handshake that `AcceptStep::Tls` asked for is done.
     ///
     /// # Errors

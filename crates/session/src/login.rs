@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use weir_auth::job::RsaKey;
-use weir_auth::{Job, Secret};
+use weir_auth::{Job, Password, Secret};
 
 /// How a client proves who it is. `auth_type` of PgBouncer for the PostgreSQL wing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +17,10 @@ pub enum AuthMethod {
     /// The kernel's word for who is at the other end of a Unix socket (PostgreSQL `peer`, MySQL
     /// `auth_socket`). A secret, whatever it is, says that this is the user.
     Peer,
+    /// Password in clear, which an LDAP server is asked about (PostgreSQL `ldap`).
+    Ldap,
+    /// Password in clear, which PAM is asked about (PostgreSQL `pam`).
+    Pam,
     /// PostgreSQL md5.
     Md5,
     /// PostgreSQL SCRAM-SHA-256.
@@ -27,6 +31,13 @@ pub enum AuthMethod {
     CachingSha2,
     /// MySQL: the method that the database's own server names in its greeting, of the two above.
     LikeServer,
+}
+
+impl AuthMethod {
+    /// Somebody else says whether the password is right, and knows who there is.
+    pub fn is_vouched(self) -> bool {
+        matches!(self, AuthMethod::Ldap | AuthMethod::Pam)
+    }
 }
 
 /// Who a client says it is and what it wants.
@@ -180,6 +191,9 @@ pub enum AcceptStep {
     Lookup(Login),
     /// Run this away from the worker and call `handle_job`.
     Work(Job),
+    /// Ask the one who knows whether this is the user's password, away from the worker, and call
+    /// `handle_vouched`.
+    Vouch(Password),
     /// Not a session: cancel the running request of client `id` if `secret` is right, then close.
     Cancel {
         /// Weir's number of the client.

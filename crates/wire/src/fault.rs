@@ -45,6 +45,9 @@ fault_kinds! {
     ClientTooLarge Client "client_too_large",
     /// Unknown user or wrong password.
     LoginFailed Client "login_failed",
+    /// The LDAP server or PAM, which knows the users, could not be asked or did not answer; the log has the
+    /// reason.
+    LoginUnanswered Weir "login_unanswered",
     /// A line of the HBA file rejects the login, or none matches.
     LoginRejected Client "login_rejected",
     /// The TLS handshake with the client failed: no TLS, no common version, an invalid certificate.

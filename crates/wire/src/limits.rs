@@ -43,6 +43,12 @@ pub const LOGIN_JOBS: usize = 8_192;
 /// Strangers choose the database where `*` is one.
 pub const ASKED_DATABASES: usize = 64;
 
+/// Logins that ask one LDAP server at a time, each by a thread and a connection; the next ones wait.
+pub const LDAP_QUESTIONS: usize = 32;
+
+/// Logins that ask PAM at a time, each by a process; the next ones wait.
+pub const PAM_QUESTIONS: usize = 8;
+
 /// Pools whose clients are listened for, each by a thread and a connection. Clients of others keep their
 /// servers.
 pub const LISTENING_POOLS: usize = 64;

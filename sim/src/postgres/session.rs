@@ -331,6 +331,8 @@ impl PgSession {
             AuthMethod::Trust
             | AuthMethod::Cert
             | AuthMethod::Peer
+            | AuthMethod::Ldap
+            | AuthMethod::Pam
             | AuthMethod::Native
             | AuthMethod::CachingSha2
             | AuthMethod::LikeServer => {

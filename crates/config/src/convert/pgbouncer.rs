@@ -83,6 +83,10 @@ impl Converter {
                 _ => {}
             }
         }
+        if self.draft.values.secret(Key::PostgresAuthLdapOptions).contains("ldapbindpasswd") {
+            let text = "ldapbindpasswd is in the weir.toml in clear text, as in this file; there, `${NAME}` stands for an environment variable";
+            self.notes.add(NoteKind::Carried, self.place(Key::PostgresAuthLdapOptions), text);
+        }
         if self.draft.values.is_given(Key::HttpToken) {
             let text =
                 "http.token is in the weir.toml in clear text; token_file keeps it in a file of its own";

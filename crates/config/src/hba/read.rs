@@ -7,6 +7,7 @@ use super::{Certificate, From, Hba, Name, Rule, Via};
 use crate::Network;
 use crate::ident::{IdentMap, read_map};
 use crate::problem::{Findings, Place, read, relative_to};
+use crate::vouch::{Authority, General, pam_service};
 use ipnet::IpNet;
 use regex_lite::Regex;
 use std::net::IpAddr;
@@ -27,10 +28,32 @@ struct Token {
 /// A list between spaces.
 type Field = Vec<Token>;
 
+/// Options of a line about who is asked.
+#[derive(Default)]
+struct Asked {
+    ldap: weir_ldap::Builder,
+    pam_service: Option<String>,
+    use_hostname: bool,
+}
+
+impl Asked {
+    fn pam(&mut self, name: &str, value: &str) -> Result<(), String> {
+        match (name, value) {
+            ("pamservice", name) => self.pam_service = Some(name.to_owned()),
+            ("pam_use_hostname", "1") => self.use_hostname = true,
+            ("pam_use_hostname", "0") => self.use_hostname = false,
+            ("pam_use_hostname", other) => return Err(format!("pam_use_hostname must be 1 or 0, not `{other}`")),
+            _ => return Err(format!("unknown option `{name}`: method pam has pamservice and pam_use_hostname")),
+        }
+        Ok(())
+    }
+}
+
 struct Reader<'a> {
     findings: &'a mut Findings,
     /// Name and text of auth_ident_file.
     idents: Option<(Arc<Path>, String)>,
+    general: &'a General,
     rules: Vec<Rule>,
 }
 
@@ -39,9 +62,10 @@ pub(crate) fn read_hba(
     file: &Arc<Path>,
     text: &str,
     idents: Option<(Arc<Path>, String)>,
+    general: &General,
     findings: &mut Findings,
 ) -> Hba {
-    let mut reader = Reader { findings, idents, rules: Vec::new() };
+    let mut reader = Reader { findings, idents, general, rules: Vec::new() };
     reader.file(file, text, 0);
     Hba { rules: reader.rules }
 }
@@ -135,18 +159,49 @@ impl Reader<'_> {
             method: method_of(&method.text, via)?,
             map: None,
             certificate: Certificate::Nothing,
+            authority: None,
         };
+        let mut asked = Asked::default();
         for option in fields {
             let option = option.iter().map(|token| token.text.as_str()).collect::<Vec<_>>().join(",");
-            self.option(&mut rule, &method.text, &option)?;
+            let is_ldap = rule.method == Some(AuthMethod::Ldap);
+            let (name, value) = option.split_once('=').ok_or_else(|| match is_ldap {
+                // It may be the rest of a password.
+                true => weir_ldap::NO_PAIR.to_owned(),
+                false => format!("`{option}` is no option: options are NAME=VALUE"),
+            })?;
+            let of_all = matches!(name, "map" | "clientcert" | "clientname");
+            match rule.method {
+                Some(AuthMethod::Ldap) if !of_all => asked.ldap.set(name, value)?,
+                Some(AuthMethod::Pam) if !of_all => asked.pam(name, value)?,
+                _ => self.option(&mut rule, &method.text, name, value)?,
+            }
         }
+        rule.authority = self.authority(&rule, asked)?;
         Ok(rule)
     }
 
-    fn option(&mut self, rule: &mut Rule, method: &str, option: &str) -> Result<(), String> {
-        let (name, value) = option
-            .split_once('=')
-            .ok_or_else(|| format!("`{option}` is no option: options are NAME=VALUE"))?;
+    /// Who is asked about the passwords of a line.
+    fn authority(&mut self, rule: &Rule, asked: Asked) -> Result<Option<Authority>, String> {
+        Ok(match rule.method {
+            Some(AuthMethod::Ldap) if asked.ldap.is_given() => {
+                Some(Authority::Ldap(Arc::new(asked.ldap.finish()?)))
+            }
+            Some(AuthMethod::Ldap) => {
+                let options = self.general.ldap.clone();
+                let options = options.ok_or("method `ldap` needs options such as ldapserver, or auth_ldap_options")?;
+                Some(Authority::Ldap(options))
+            }
+            Some(AuthMethod::Pam) => {
+                let name = asked.pam_service.as_ref().unwrap_or(&self.general.pam_service);
+                let service = pam_service(name, asked.use_hostname, Some(&rule.place), self.findings);
+                Some(Authority::Pam(service.map_err(|why| format!("pamservice {why}"))?))
+            }
+            _ => None,
+        })
+    }
+
+    fn option(&mut self, rule: &mut Rule, method: &str, name: &str, value: &str) -> Result<(), String> {
         match (name, value) {
             ("map", map) => {
                 let fits = matches!(rule.method, Some(AuthMethod::Peer | AuthMethod::Cert))
@@ -166,7 +221,13 @@ impl Reader<'_> {
             }
             ("clientname", "CN") => {}
             ("clientname", _) => return Err("clientname must be CN: Weir reads the common name".to_owned()),
-            _ => return Err(format!("unknown option `{name}`: Weir knows map, clientcert and clientname")),
+            _ if name.starts_with("ldap") => return Err(format!("{name}= is for method ldap, not for {method}")),
+            _ if name.starts_with("pam") => return Err(format!("{name}= is for method pam, not for {method}")),
+            _ => {
+                return Err(format!(
+                    "unknown option `{name}`: Weir knows map, clientcert and clientname, and those of ldap and pam"
+                ));
+            }
         }
         Ok(())
     }
@@ -261,16 +322,16 @@ fn method_of(word: &str, via: Via) -> Result<Option<AuthMethod>, String> {
         ("md5", _) => return Ok(Some(AuthMethod::Md5)),
         ("scram-sha-256", _) => return Ok(Some(AuthMethod::ScramSha256)),
         ("password", _) => return Ok(Some(AuthMethod::Plain)),
+        ("ldap", _) => return Ok(Some(AuthMethod::Ldap)),
+        ("pam", _) => return Ok(Some(AuthMethod::Pam)),
         ("cert", Via::Local) => "a Unix socket has no certificates; use peer",
         ("cert", _) => return Ok(Some(AuthMethod::Cert)),
         ("peer" | "ident", Via::Local) => return Ok(Some(AuthMethod::Peer)),
         ("peer", _) => "only the kernel of this machine vouches for accounts: write local, or another method",
         ("ident", _) => "Weir asks no ident servers; use scram-sha-256 or cert",
-        ("ldap" | "pam" | "radius" | "bsd", _) => {
-            "not supported yet; use scram-sha-256 with auth_query or auth_file"
-        }
+        ("radius" | "bsd", _) => "not supported yet; use scram-sha-256 with auth_query or auth_file, or pam",
         ("gss" | "sspi" | "oauth", _) => "not supported; use scram-sha-256 or cert",
-        _ => "methods are trust, reject, password, md5, scram-sha-256, peer and cert",
+        _ => "methods are trust, reject, password, md5, scram-sha-256, ldap, pam, peer and cert",
     };
     Err(format!("method `{word}`: {cure}"))
 }

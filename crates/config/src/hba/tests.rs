@@ -1,5 +1,7 @@
 use super::*;
 use crate::problem::Findings;
+use crate::PamService;
+use crate::vouch::General;
 use std::net::IpAddr;
 use std::path::Path;
 
@@ -8,7 +10,8 @@ const IDENTS: &str = "ops ann app\nops root all\n";
 fn parse(text: &str) -> (Hba, Findings) {
     let mut findings = Findings::default();
     let idents = Some((Path::new("ident.conf").into(), IDENTS.to_owned()));
-    let hba = read_hba(&Path::new("hba.conf").into(), text, idents, &mut findings);
+    let general = General { pam_service: "weir".to_owned(), ..General::default() };
+    let hba = read_hba(&Path::new("hba.conf").into(), text, idents, &general, &mut findings);
     (hba, findings)
 }
 
@@ -112,8 +115,17 @@ fn a_line_that_cannot_be_kept_is_told_with_its_place() {
         ("host all all 10.0.0.0 trust", "is no mask"),
         ("host all all 10.0.0.1 255.0.0.0 trust", "10.0.0.0/8 is that network"),
         ("host all all db.example.com trust", "host names are not looked up"),
-        ("host all all all ldap ldapserver=x", "method `ldap`: not supported yet; use"),
-        ("host all all all pam", "method `pam`: not supported yet; use"),
+        ("host all all all radius", "method `radius`: not supported yet; use"),
+        ("host all all all ldap", "method `ldap` needs options such as ldapserver, or auth_ldap_options"),
+        ("host all all all ldap ldapserver=x", "ldapbasedn, ldapprefix or ldapsuffix is missing"),
+        ("host all all all ldap ldapserver=x ldapbasedn=\"dc=x\" ldapsearchfilter=(a", "ldapsearchfilter "),
+        ("host all all all ldap ldapserver=x ldapbindpasswd=my secret", "needs double quotes"),
+        ("host all all all ldap ldapserver=x pamservice=y", "an LDAP option is NAME=VALUE"),
+        ("host all all all ldap map=ops", "map= is for peer and cert"),
+        ("host all all all md5 ldapserver=x", "ldapserver= is for method ldap, not for md5"),
+        ("host all all all pam pamservice=../x", "pamservice must be the name of a file in /etc/pam.d"),
+        ("host all all all pam pam_use_hostname=yes", "pam_use_hostname must be 1 or 0"),
+        ("host all all all pam ldapserver=x", "method pam has pamservice and pam_use_hostname"),
         ("host all all all gss", "method `gss`: not supported"),
         ("host all all all peer", "write local"),
         ("host all all all ident", "asks no ident servers"),
@@ -124,7 +136,8 @@ fn a_line_that_cannot_be_kept_is_told_with_its_place() {
         ("local all all peer ops", "options are NAME=VALUE"),
         ("host all all all md5 clientcert=verify-ca", "for lines of type hostssl"),
         ("hostssl all all all md5 clientcert=1", "must be verify-ca or verify-full"),
-        ("host all all all md5 pamservice=x", "unknown option `pamservice`"),
+        ("host all all all md5 pamservice=x", "pamservice= is for method pam, not for md5"),
+        ("host all all all md5 radiusservers=x", "unknown option `radiusservers`"),
         ("host samerole all all md5", "name the users"),
         ("host all +staff all md5", "name the users"),
         ("host all @nowhere all md5", "cannot read nowhere"),
@@ -140,8 +153,27 @@ fn a_line_that_cannot_be_kept_is_told_with_its_place() {
         let (hba, findings) = parse(&format!("\n{line}\n"));
         let told = findings.problems.first().map(ToString::to_string).unwrap_or_default();
         assert!(told.starts_with("hba.conf:2:1: ") && told.contains(wanted), "{line}: {told}");
-        assert!(hba.rules.is_empty(), "{line}");
+        assert!(hba.rules.is_empty() && !told.contains("secret"), "{line}: {told}");
     }
+}
+
+#[test]
+fn lines_that_ask_somebody_else() {
+    let text = "host a all all ldap ldapserver=one ldapport=1389 ldapprefix=\"uid=\" ldapsuffix=\",dc=x\"\n\
+                hostssl b all all ldap ldapurl=\"ldaps://two/dc=x?uid?sub\" clientcert=verify-ca\n\
+                local all all pam\n\
+                host all all all pam pamservice=db pam_use_hostname=1\n";
+    let (hba, findings) = parse(text);
+    assert!(findings.problems.is_empty(), "{:?}", findings.problems);
+    assert_eq!(decided(&hba, from("10.0.0.1"), "a", "x"), "1 Ldap");
+    let authorities: Vec<_> = hba.authorities().collect();
+    let (Authority::Ldap(one), Authority::Ldap(two)) = (authorities[0], authorities[1]) else {
+        panic!("{authorities:?}")
+    };
+    assert_eq!((one.hosts[0].1, one.name_of("ann").as_deref()), (1389, Some("uid=ann,dc=x")));
+    assert_eq!(two.hosts, [("two".to_owned(), 636)]);
+    let pam = |name: &str, use_hostname| Authority::Pam(PamService { name: name.to_owned(), use_hostname });
+    assert_eq!(authorities[2..], [&pam("weir", false), &pam("db", true)]);
 }
 
 #[test]
@@ -158,7 +190,8 @@ fn files_that_it_names() {
     write("loop.conf", "include loop.conf\n");
     let read = |text: &str| {
         let mut findings = Findings::default();
-        let hba = read_hba(&folder.join("hba.conf").into(), text, None, &mut findings);
+        let general = General::default();
+        let hba = read_hba(&folder.join("hba.conf").into(), text, None, &general, &mut findings);
         (hba, findings.problems)
     };
     let (hba, problems) =

@@ -162,7 +162,8 @@ impl Accept {
                 caching_sha2::verify_full(secret.as_deref(), password)
             }
             AuthMethod::Peer => secret.is_some(),
-            AuthMethod::Cert => false,
+            // Methods of PostgreSQL.
+            AuthMethod::Cert | AuthMethod::Ldap | AuthMethod::Pam => false,
             AuthMethod::CachingSha2 | AuthMethod::LikeServer | AuthMethod::Md5 | AuthMethod::ScramSha256 => {
                 // An empty password is answered by nothing or by its NUL.
                 let answer = if answer == [0] { &[] } else { answer };
@@ -433,6 +434,15 @@ impl weir_session::Accept for Accept {
         self.verdict(right)
     }
 
+    /// Weir asks nobody else about the passwords of MySQL's clients.
+    ///
+    /// # Errors
+    /// Always.
+    fn handle_vouched(&mut self, _: Result<(), Fault>, _: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        self.state = State::Failed;
+        Err(Fault::new(FaultKind::ClientProtocol, "nobody was asked about a password"))
+    }
+
     fn refuse(&self, fault: &Fault, out: &mut Vec<u8>) {
         if fault.kind == FaultKind::LoginFailed {
             let using = if self.with_password { "YES" } else { "NO" };
@@ -497,6 +507,8 @@ fn plugin_of(method: AuthMethod) -> &'static [u8] {
         | AuthMethod::Trust
         | AuthMethod::Cert
         | AuthMethod::Peer
+        | AuthMethod::Ldap
+        | AuthMethod::Pam
         | AuthMethod::Md5
         | AuthMethod::ScramSha256 => CACHING_SHA2,
     }

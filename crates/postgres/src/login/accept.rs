@@ -7,8 +7,8 @@
 
 use crate::cancel::ClientKey;
 use crate::error::{
-    CERT_FAILED, NO_ALPN, NO_REPLICATION, NO_USER, PEER_FAILED, Severity, UNKNOWN_OPTION, UNKNOWN_VERSION,
-    Words, put_error, words_of,
+    CERT_FAILED, EMPTY_PASSWORD, LDAP_FAILED, NO_ALPN, NO_REPLICATION, NO_USER, PAM_FAILED, PEER_FAILED,
+    Severity, UNKNOWN_OPTION, UNKNOWN_VERSION, Words, put_error, words_of,
 };
 use crate::frame::HEADER_BYTES;
 use crate::front::Front;
@@ -19,7 +19,7 @@ use crate::session_state::Settings;
 use std::sync::Arc;
 use subtle::ConstantTimeEq;
 use weir_auth::scram::{self, ScramError, ServerBinding, ServerExpectFinal, Verdict};
-use weir_auth::{Job, JobDone, Secret, SecretKind, md5};
+use weir_auth::{Job, JobDone, Password, Secret, SecretKind, md5};
 use weir_session::login::{AcceptParams, AcceptStep, Admission, AuthMethod, Login, Secured, TlsOffer};
 use weir_wire::limits::LOGIN_BYTES;
 use weir_wire::{Fault, FaultKind};
@@ -75,6 +75,10 @@ enum State {
     ExpectPasswordKeys {
         secret: Arc<Secret>,
     },
+    /// Somebody else is asked about the password.
+    ExpectVouched {
+        failed: Words,
+    },
     LoggedIn,
     /// A CancelRequest came: whatever follows it is of no interest.
     Cancelled,
@@ -83,7 +87,13 @@ enum State {
 
 enum PasswordMethod {
     Plain,
-    Md5 { salt: [u8; 4] },
+    Md5 {
+        salt: [u8; 4],
+    },
+    /// Somebody else knows it. What the client is told if it is wrong.
+    Vouched {
+        failed: Words,
+    },
 }
 
 /// For the operator's log: one cannot be told from the other, so that nothing takes longer for one of them.
@@ -204,6 +214,14 @@ impl Accept {
                         }
                         Ok(self.logged_in(out))
                     }
+                    PasswordMethod::Vouched { failed } => {
+                        let Some(password) = Password::new(password) else {
+                            self.words = Some(EMPTY_PASSWORD);
+                            return Err(login_failed("an empty password"));
+                        };
+                        self.state = State::ExpectVouched { failed };
+                        Ok(AcceptStep::Vouch(password))
+                    }
                 }
             }
             State::ExpectSaslInitial { secret } => {
@@ -232,6 +250,7 @@ impl Accept {
             | State::ExpectAdmission
             | State::ExpectScramKeys { .. }
             | State::ExpectPasswordKeys { .. }
+            | State::ExpectVouched { .. }
             | State::LoggedIn
             | State::Cancelled
             | State::Ended => Err(protocol("a password nobody asked for")),
@@ -339,7 +358,8 @@ impl weir_session::Accept for Accept {
             State::ExpectSecured { .. }
             | State::ExpectAdmission
             | State::ExpectScramKeys { .. }
-            | State::ExpectPasswordKeys { .. } => (0, AcceptStep::More),
+            | State::ExpectPasswordKeys { .. }
+            | State::ExpectVouched { .. } => (0, AcceptStep::More),
             State::LoggedIn => (0, AcceptStep::LoggedIn),
             State::Cancelled => (0, AcceptStep::More),
             State::Ended => return Err(protocol("bytes after the end of a login")),
@@ -400,6 +420,12 @@ impl weir_session::Accept for Accept {
                 self.state = State::ExpectPassword { method: PasswordMethod::Plain, secret };
                 Ok(AcceptStep::More)
             }
+            AuthMethod::Ldap | AuthMethod::Pam => {
+                let failed = if admission.method == AuthMethod::Ldap { LDAP_FAILED } else { PAM_FAILED };
+                auth::put_cleartext(out);
+                self.state = State::ExpectPassword { method: PasswordMethod::Vouched { failed }, secret };
+                Ok(AcceptStep::More)
+            }
             // Method md5 with a SCRAM verifier means SCRAM, in PostgreSQL and in PgBouncer.
             AuthMethod::Md5 if !is_verifier => {
                 let salt = self.cut_nonce::<4>(18);
@@ -445,9 +471,27 @@ impl weir_session::Accept for Accept {
             | State::ExpectPassword { .. }
             | State::ExpectSaslInitial { .. }
             | State::ExpectSaslFinal { .. }
+            | State::ExpectVouched { .. }
             | State::LoggedIn
             | State::Cancelled
             | State::Ended => Err(protocol("no work was under way")),
+        }
+    }
+
+    /// The answer to `AcceptStep::Vouch`.
+    ///
+    /// # Errors
+    /// The password is not taken, or nobody was asked.
+    fn handle_vouched(&mut self, answer: Result<(), Fault>, out: &mut Vec<u8>) -> Result<AcceptStep, Fault> {
+        let State::ExpectVouched { failed } = std::mem::replace(&mut self.state, State::Ended) else {
+            return Err(protocol("nobody was asked about a password"));
+        };
+        match answer {
+            Ok(()) => Ok(self.logged_in(out)),
+            Err(fault) => {
+                self.words = Some(failed);
+                Err(fault)
+            }
         }
     }
 

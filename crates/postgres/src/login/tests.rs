@@ -85,6 +85,7 @@ fn meet(mut accept: Accept, mut connect: Connect, admission: &Admission, chunk: 
                         jobs += 1;
                         accept.handle_job(job.run(), &mut to_client)?
                     }
+                    AcceptStep::Vouch(_) => panic!("nobody else knows a password"),
                     AcceptStep::Cancel { .. } => panic!("no cancel was sent"),
                     AcceptStep::Tls => panic!("TLS was not asked for"),
                     AcceptStep::LoggedIn => {
@@ -202,6 +203,56 @@ fn a_password_in_clear_makes_the_same_work_for_a_user_who_does_not_exist() {
         let Err(fault) = accept.handle_job(job.run(), &mut out) else { panic!("let in") };
         assert_eq!(fault.kind, FaultKind::LoginFailed);
     }
+}
+
+fn asked_for_a_password(method: AuthMethod) -> (Accept, Vec<u8>) {
+    let (mut accept, mut out) = (accept(), Vec::new());
+    accept.handle_input(&startup(0x0003_0000, &[("user", "user")]), &mut out).unwrap();
+    let step = accept.handle_lookup(admission(method, None), &mut out).unwrap();
+    assert!(matches!(step, AcceptStep::More));
+    assert_eq!(out, b"R\x00\x00\x00\x08\x00\x00\x00\x03", "the password in clear");
+    out.clear();
+    (accept, out)
+}
+
+#[test]
+fn somebody_else_is_asked_about_a_password_and_the_client_hears_postgresqls_words() {
+    let failures = [(AuthMethod::Ldap, "LDAP authentication failed"), (AuthMethod::Pam, "PAM authentication failed")];
+    for (method, words) in failures {
+        let (mut accept, mut out) = asked_for_a_password(method);
+        let message = b"p\x00\x00\x00\x0aright\x00";
+        assert!(matches!(accept.handle_input(&message[..5], &mut out), Ok((0, AcceptStep::More))));
+        let (used, step) = accept.handle_input(message, &mut out).unwrap();
+        let AcceptStep::Vouch(password) = step else { panic!("nobody is asked") };
+        assert_eq!((used, password.bytes()), (message.len(), &b"right"[..]));
+        // What comes early waits.
+        assert!(matches!(accept.handle_input(b"Q", &mut out), Ok((0, AcceptStep::More))));
+        assert!(matches!(accept.handle_vouched(Ok(()), &mut out), Ok(AcceptStep::LoggedIn)));
+        assert_eq!(out, b"R\x00\x00\x00\x08\x00\x00\x00\x00");
+        for kind in [FaultKind::LoginFailed, FaultKind::LoginUnanswered] {
+            let (mut accept, mut out) = asked_for_a_password(method);
+            accept.handle_input(message, &mut out).unwrap();
+            let Err(fault) = accept.handle_vouched(Err(Fault::new(kind, "it said no")), &mut out) else {
+                panic!("let in")
+            };
+            assert_eq!((fault.kind, &out[..]), (kind, &b""[..]));
+            accept.refuse(&fault, &mut out);
+            assert_eq!(field(&out[5..], b'M'), Some(words.as_bytes()));
+            assert_eq!(field(&out[5..], b'C'), Some(&b"28000"[..]));
+        }
+    }
+}
+
+#[test]
+fn an_empty_password_asks_nobody() {
+    let (mut accept, mut out) = asked_for_a_password(AuthMethod::Ldap);
+    let fault = accept.handle_input(b"p\x00\x00\x00\x05\x00", &mut out).unwrap_err();
+    assert_eq!(fault.kind, FaultKind::LoginFailed);
+    accept.refuse(&fault, &mut out);
+    assert_eq!(field(&out[5..], b'M'), Some(&b"empty password returned by client"[..]));
+    assert_eq!(field(&out[5..], b'C'), Some(&b"28P01"[..]));
+    let mut other = asked_for_a_password(AuthMethod::Plain).0;
+    assert_eq!(other.handle_vouched(Ok(()), &mut out).unwrap_err().kind, FaultKind::ClientProtocol);
 }
 
 fn first(code: u32) -> Vec<u8> {

@@ -104,11 +104,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Asker {
+    /// `turn` counts what is learnt of users, whoever says it.
     pub(crate) fn new(
         panics: Arc<Panics>,
+        turn: Arc<AtomicU64>,
         deliver: impl Fn(Ticket, WorkDone) + Send + Sync + 'static,
     ) -> Asker {
-        Asker { places: Arc::default(), turn: Arc::default(), deliver: Arc::new(deliver), panics }
+        Asker { places: Arc::default(), turn, deliver: Arc::new(deliver), panics }
     }
 
     /// Takes a question, whose answer comes by mail. Given back: too many wait, or too many databases are

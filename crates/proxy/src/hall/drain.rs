@@ -39,6 +39,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             WingMail::Job { kind, key, done } => match (kind, done) {
                 (Kind::Client, WorkDone::Login(done)) => self.client_job_done(cx, key, done),
                 (Kind::Client, WorkDone::Learnt(answer)) => self.client_answered(cx, key, answer),
+                (Kind::Client, WorkDone::Vouched(said)) => self.client_vouched(cx, key, said),
                 (Kind::Client, WorkDone::Ear(news)) => self.news(cx, key, news),
                 (Kind::Client, WorkDone::Handshake(step)) => self.handshake_back(cx, key, *step),
                 (Kind::Server, WorkDone::Login(done)) => self.server_job_done(cx, key, done),
@@ -52,7 +53,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 (Kind::Canceller, WorkDone::Nothing) => self.canceller_over(cx, key),
                 (
                     Kind::Server | Kind::Canceller,
-                    WorkDone::Handshake(_) | WorkDone::Learnt(_) | WorkDone::Ear(_),
+                    WorkDone::Handshake(_) | WorkDone::Learnt(_) | WorkDone::Vouched(_) | WorkDone::Ear(_),
                 )
                 | (Kind::Listener | Kind::Pool | Kind::Batch | Kind::Kept | Kind::Listen, _) => {}
             },

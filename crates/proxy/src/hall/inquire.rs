@@ -1,6 +1,7 @@
-//! A client whose user no file lists: Weir asks a database, and the login continues with its answer.
+//! A client of whom somebody else knows more: a database is asked for the password of its user, an LDAP
+//! server or PAM whether the password that it has given is right; the login continues with the answer.
 //!
-//! Owns: holding the client's bytes meanwhile. Must not know: what is asked, or how (`ask`).
+//! Owns: holding the client's bytes meanwhile. Must not know: what is asked, or how (`ask`, `vouch`).
 
 use super::Hall;
 use crate::ask::Question;
@@ -8,7 +9,9 @@ use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::ids::{Key, Kind};
+use crate::vouch::Vouching;
 use crate::wing::Wing;
+use weir_auth::Password;
 use weir_config::console::Rights;
 use weir_net::Net;
 use weir_session::Login;
@@ -29,7 +32,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             let why = format!("{why} (user {user}, database {database})");
             return Some(Err(Fault::new(FaultKind::LoginRejected, why)));
         }
-        let question = routes.question(W::PROTOCOL, login)?;
+        let question = routes.question(W::PROTOCOL, login, &client.visitor())?;
         Some(self.ask_about(cx, key, login, question))
     }
 
@@ -49,5 +52,31 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
         (cx.shared.submit)(ticket, Work::Ask(Box::new(question))).map_err(|_| FaultKind::TooManyLogins.into())
+    }
+
+    /// Whoever knows the user's password is asked whether this is it.
+    pub(super) fn ask_voucher(&mut self, cx: &Cx<'_, N>, key: Key, password: Password) -> Result<(), Fault> {
+        let now_ms = cx.now_ms();
+        let Some(client) = self.clients.get_mut(key) else { return Ok(()) };
+        let login = match &client.phase {
+            Phase::Login(phase) => phase.login.clone(),
+            Phase::Session(_) | Phase::Closing => None,
+        };
+        let routes = &cx.settings.routes;
+        let voucher =
+            login.as_ref().and_then(|login| routes.voucher(W::PROTOCOL, login, &client.visitor()));
+        let (Some(login), Some(voucher)) = (login, voucher) else {
+            return Err(Fault::new(FaultKind::LoginRejected, "the settings have changed during the login"));
+        };
+        let spent_ms = now_ms.saturating_sub(client.active_since_login_ms());
+        let most_ms = cx.settings.timeouts.client_login_timeout_ms;
+        let vouching = Vouching::new(voucher, login.user, password, &client.peer, most_ms, spent_ms);
+        if let Phase::Login(phase) = &mut client.phase {
+            phase.busy = true;
+            phase.vouching = true;
+        }
+        let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
+        let taken = (cx.shared.submit)(ticket, Work::Vouch(Box::new(vouching)));
+        taken.map_err(|_| FaultKind::TooManyLogins.into())
     }
 }

@@ -13,6 +13,7 @@ use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
 use crate::stream::Stream;
+use crate::vouch::Vouched;
 use crate::wing::{Accept, Console, Front, Welcomes, Wing};
 use std::fmt::Display;
 use std::sync::atomic::Ordering::Relaxed;
@@ -220,6 +221,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
                         self.refuse(cx, key, FaultKind::TooManyLogins.into());
                     }
                 }
+                AcceptStep::Vouch(password) => {
+                    if let Err(fault) = self.ask_voucher(cx, key, password) {
+                        self.refuse(cx, key, fault);
+                    }
+                }
                 AcceptStep::Cancel { id, secret } => {
                     // Nothing it sends counts from here on; it waits for the end of its connection.
                     if let Some(phase) = self.login_phase(key) {
@@ -274,6 +280,20 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Err(fault) => return self.refuse(cx, key, fault),
         }
         if let Some(step) = login.and_then(|login| self.login_lookup(cx, key, login)) {
+            self.login_step(cx, key, step);
+        }
+        self.todo.push_back(Order::PumpClient(key));
+    }
+
+    /// Somebody has said whether a client's password is right.
+    pub(super) fn client_vouched(&mut self, cx: &mut Cx<'_, N>, key: Key, said: Vouched) {
+        let mut out = std::mem::take(&mut self.staging);
+        let Some(phase) = self.login_phase(key) else { return };
+        phase.busy = false;
+        phase.vouching = false;
+        let answer = said.map(|learnt| phase.learnt = learnt);
+        let step = phase.accept.handle_vouched(answer, &mut out);
+        if let Some(step) = self.after_answer(cx, key, step, out) {
             self.login_step(cx, key, step);
         }
         self.todo.push_back(Order::PumpClient(key));

@@ -75,7 +75,7 @@ const VARIABLES: &[(&str, Becomes)] = &[
     ("eventslog_*", LeftOut(NO_QUERY_LOG)),
     ("auditlog_*", LeftOut("log.log_connections and log.log_disconnections log logins")),
     ("init_connect", LeftOut(NO_CONNECT_QUERY)),
-    ("ldap_*", LeftOut("Weir has no LDAP")),
+    ("ldap_*", LeftOut("Weir has no LDAP for MySQL clients")),
     ("firewall_*", LeftOut(super::FIREWALL)),
     ("automatic_detect_sqli", LeftOut(super::FIREWALL)),
     ("default_schema", LeftOut("a client that names no schema has none until it names one")),
