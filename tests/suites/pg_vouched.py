@@ -97,33 +97,39 @@ def folder():
         shutil.rmtree(directory, ignore_errors=True)
 
 
+def write(path, content):
+    with open(path, "w", encoding="utf-8") as f:
+        f.write(content)
+
+
 # --- LDAP ----------------------------------------------------------------------------------------------------------
 
 
-def everybody(w):
-    """Everybody comes in with the own password and with no other; nobody else does."""
+def everybody(w, sockets):
+    """Everybody comes in with the own password and with no other; nobody else does. By a Unix socket, where refusals are not held back for the
+    address."""
     for user, password in PEOPLE.items():
         wanted = "in" if password == OF_THE_DATABASE[user] else "password authentication failed"
-        seen = came_in(w.port, user, password)
+        seen = came_in(6432, user, password, host=sockets)
         assert seen.startswith(wanted), (user, seen, w.log()[-3000:])
-        assert came_in(w.port, user, password + "x") == LDAP_WORDS, user
+        assert came_in(6432, user, password + "x", host=sockets) == LDAP_WORDS, user
     for user in STRANGERS:
         for password in ("right", "wrong"):
-            assert came_in(w.port, user, password) == LDAP_WORDS, (user, password, w.log()[-3000:])
+            assert came_in(6432, user, password, host=sockets) == LDAP_WORDS, (user, password, w.log()[-3000:])
     # To a directory these are ann; to the database they are nobody.
     for user in ("ANN", "ann "):
-        assert came_in(w.port, user, "right").startswith("password authentication failed"), user
+        assert came_in(6432, user, "right", host=sockets).startswith("password authentication failed"), user
 
 
 @weir
 def by_a_search_and_by_a_name(_context):
     """As PostgreSQL's manual has the two ways; names with what is special in DNs and in filters."""
-    with slapd(PEOPLE) as directory:
+    with slapd(PEOPLE) as directory, folder() as sockets:
         filtered = directory.search(more='ldapsearchfilter="(&(objectClass=inetOrgPerson)(|(uid=$username)(mail=$username)))"')
         by_url = f'ldapurl="ldap://127.0.0.1:{directory.port}/ou=people,{BASE}?uid?sub" ' + directory.search().split(f'"{BASE}" ', 1)[1]
         for options in (directory.search(), directory.search(more="ldapsearchattribute=cn"), filtered, by_url, directory.bind()):
-            with Weir.configured("postgres", toml(options)) as w:
-                everybody(w)
+            with Weir.configured("postgres", toml(options), also=[f"{sockets}:6432"]) as w:
+                everybody(w, sockets)
                 log = w.log()
                 assert "panicked" not in log and "finds, all" not in log, "no password is logged"
 
@@ -224,8 +230,7 @@ def a_server_that_never_answers_holds_up_nobody_else(_context):
     """Two logins wait for it; others come in by SCRAM meanwhile, and the two are told in time."""
     with slapd({"ann": "right"}) as directory, folder() as place:
         hba = os.path.join(place, "hba.conf")
-        with open(hba, "w", encoding="utf-8") as f:
-            f.write(f"host all ann all ldap {directory.search()}\nhost all all all scram-sha-256\n")
+        write(hba, f"host all ann all ldap {directory.search()}\nhost all all all scram-sha-256\n")
         content = toml(auth="hba", postgres=f'auth_hba_file = "{hba}"\n',
                        more='[users.listed]\npassword = "in the file"\n[limits]\nclient_login_timeout = 6\n')
         with Weir.configured("postgres", "workers = 1\n" + content) as w:
@@ -254,8 +259,7 @@ def many_more_than_it_answers_do_not_take_everybody_s_place(_context):
     """Logins that wait for a server that does not answer make room for others."""
     with slapd({"ann": "right"}) as directory, folder() as place:
         hba = os.path.join(place, "hba.conf")
-        with open(hba, "w", encoding="utf-8") as f:
-            f.write(f"host all ann all ldap {directory.search()}\nhost all all all scram-sha-256\n")
+        write(hba, f"host all ann all ldap {directory.search()}\nhost all all all scram-sha-256\n")
         content = toml(auth="hba", postgres=f'auth_hba_file = "{hba}"\n',
                        more='[users.listed]\npassword = "in the file"\n[limits]\nmax_client_conn = 20\nclient_login_timeout = 40\n')
         with Weir.configured("postgres", "workers = 1\n" + content) as w:
@@ -303,10 +307,17 @@ def which_password_the_server_gets(_context):
             assert came_in(w.port, "other", "of the directory").startswith("password authentication failed")
             with psycopg.connect(host="127.0.0.1", port=w.port, user="other", password="of the directory", dbname="forced", sslmode="disable") as c:
                 assert c.execute("select current_user").fetchone() == ("listed",)
-        users = '[users.other]\npassword = "of the database"\n'
-        with Weir.configured("postgres", toml(directory.search(), more=users)) as w:
-            assert came_in(w.port, "other", "of the directory") == "in", w.log()[-2000:]
-            assert came_in(w.port, "other", "of the database") == LDAP_WORDS, "it is no client's"
+        with folder() as place:
+            path = os.path.join(place, "weir.toml")
+            users = '[users.other]\npassword = "of the database"\n'
+            write(path, toml(directory.search()))
+            with Weir("postgres", ["--config", path, "--set", "tls.client.sslmode=disable"], name="users") as w:
+                assert came_in(w.port, "other", "of the directory").startswith("password authentication failed")
+                # Also for a pool that knows the other one.
+                write(path, toml(directory.search(), more=users))
+                w.signal(signal.SIGHUP)
+                eventually(lambda: came_in(w.port, "other", "of the directory") == "in", "the password of [users] is used")
+                assert came_in(w.port, "other", "of the database") == LDAP_WORDS, "it is no client's"
 
 
 @weir
@@ -334,27 +345,22 @@ def a_password_changed_in_the_directory_holds_at_once(_context):
 def options_change_at_a_reload(_context):
     with slapd({"ann": "right"}) as directory, folder() as place:
         path = os.path.join(place, "weir.toml")
-
-        def write(content):
-            with open(path, "w", encoding="utf-8") as f:
-                f.write(content)
-
-        write(toml(directory.search()))
+        write(path, toml(directory.search()))
         with Weir("postgres", ["--config", path, "--set", "tls.client.sslmode=disable"], name="reload") as w:
             assert came_in(w.port, "ann", "right") == "in"
             # One that is wrong changes nothing.
-            write(toml("ldapserver=127.0.0.1"))
+            write(path, toml("ldapserver=127.0.0.1"))
             w.signal(signal.SIGHUP)
             eventually(lambda: "ldapbasedn, ldapprefix or ldapsuffix is missing" in w.log(), "the log says what is wrong")
             assert came_in(w.port, "ann", "right") == "in"
-            write(toml(directory.search().replace(f"port={directory.port}", f"port={free_port()}")))
+            write(path, toml(directory.search().replace(f"port={directory.port}", f"port={free_port()}")))
             w.signal(signal.SIGHUP)
             eventually(lambda: came_in(w.port, "ann", "right") == LDAP_WORDS, "another server is asked")
-            write(toml(auth="scram-sha-256", more='[users.listed]\npassword = "in the file"\n'))
+            write(path, toml(auth="scram-sha-256", more='[users.listed]\npassword = "in the file"\n'))
             w.signal(signal.SIGHUP)
             eventually(lambda: came_in(w.port, "listed", "in the file") == "in", "nobody is asked any more")
             assert came_in(w.port, "ann", "right") == "password authentication failed"
-            write(toml(directory.bind()))
+            write(path, toml(directory.bind()))
             w.signal(signal.SIGHUP)
             eventually(lambda: came_in(w.port, "ann", "right") == "in", "a directory is asked again")
             log = w.log()
@@ -399,8 +405,7 @@ def pgbouncer():
 def ini(place, port, settings):
     hba, users = os.path.join(place, "hba.conf"), os.path.join(place, "users.txt")
     path = os.path.join(place, f"{port}.ini")
-    with open(path, "w", encoding="utf-8") as f:
-        f.write(f"[databases]\napp = host=127.0.0.1 port={server().port} dbname=app\n"
+    write(path, f"[databases]\napp = host=127.0.0.1 port={server().port} dbname=app\n"
                 f"forced = host=127.0.0.1 port={server().port} dbname=app user=listed password='in the file'\n"
                 f"[pgbouncer]\nlisten_addr = 127.0.0.1\nlisten_port = {port}\nunix_socket_dir =\nauth_file = {users}\n"
                 f"auth_hba_file = {hba}\nlogfile = {place}/log.{port}\npidfile =\n{settings}\n")
@@ -411,14 +416,13 @@ def ini(place, port, settings):
 def who_comes_in_is_who_comes_in_at_pgbouncer(_context):
     """The same ini before both: by auth_type, and by lines of an HBA file. Names with special characters are refused there."""
     program = pgbouncer()
-    cases = [(user, password) for user in ("ann", "bob", "other", "Ann Smith", "müller", "listed", "nobody", "ann,ou=people")
-             for password in (PEOPLE.get(user, "in the file"), "right", "of the database", "wrong")]
+    cases = [(user, PEOPLE.get(user, "in the file")) for user in ("ann", "bob", "other", "Ann Smith", "müller", "listed", "nobody", "ann,ou=people")]
+    cases += [("ann", "wrong"), ("other", "of the database"), ("bob", "right"), ("listed", "right")]
     with slapd(PEOPLE) as directory, folder() as place:
         os.chmod(place, 0o777)
-        with open(os.path.join(place, "users.txt"), "w", encoding="utf-8") as f:
-            f.write('"other" "of the database"\n"listed" "in the file"\n')
-        with open(os.path.join(place, "hba.conf"), "w", encoding="utf-8") as f:
-            f.write(f'host all listed all scram-sha-256\nhost all "nobody" all reject\nhost all all all ldap {directory.search()}\n')
+        write(os.path.join(place, "users.txt"), '"other" "of the database"\n"listed" "in the file"\n')
+        write(os.path.join(place, "hba.conf"),
+              f'host all listed all scram-sha-256\nhost all "nobody" all reject\nhost all all all ldap {directory.search()}\n')
         for settings in (f"auth_type = ldap\nauth_ldap_options = {directory.search()}",
                          f"auth_type = ldap\nauth_ldap_options = {directory.bind()}", "auth_type = hba"):
             port, other = free_port(), free_port()
@@ -457,17 +461,13 @@ def pam(services):
     matrix = glob.glob("/usr/lib/*/pam_wrapper/pam_matrix.so")[0]
     with folder() as place:
         os.mkdir(os.path.join(place, "services"))
-        with open(os.path.join(place, "passwords"), "w", encoding="utf-8") as f:
-            for name, service in services.items():
-                for user, password in service.get("users", {}).items():
-                    f.write(f"{user}:{password}:{name}\n")
         for name, service in services.items():
-            lines = service.get("lines") or [f"{kind} required {matrix} passdb={place}/passwords" for kind in ("auth", "account")]
-            with open(os.path.join(place, "services", name), "w", encoding="utf-8") as f:
-                f.write("".join(line.replace("PLACE", place) + "\n" for line in lines))
+            with open(os.path.join(place, f"{name}.passwords"), "w", encoding="utf-8") as f:
+                f.writelines(f"{user}:{password}:{name}\n" for user, password in service.get("users", {}).items())
+            lines = service.get("lines") or [f"{kind} required {matrix} passdb={place}/{name}.passwords" for kind in ("auth", "account")]
+            write(os.path.join(place, "services", name), "".join(line.replace("PLACE", place) + "\n" for line in lines))
         for name, content in next(iter(services.values())).get("files", {}).items():
-            with open(os.path.join(place, name), "w", encoding="utf-8") as f:
-                f.write(content)
+            write(os.path.join(place, name), content)
             os.chmod(os.path.join(place, name), 0o755)
         yield place, {"LD_PRELOAD": found[0], "PAM_WRAPPER": "1", "PAM_WRAPPER_SERVICE_DIR": os.path.join(place, "services")}
 
@@ -509,20 +509,21 @@ def pam_modules_are_told_where_the_client_is(_context):
     with folder() as sockets:
         lines = ["auth required pam_exec.so expose_authtok PLACE/script", "account required pam_permit.so"]
         with pam({"db": {"lines": lines, "files": {"script": ""}}, "named": {"lines": lines}}) as (place, env):
-            with open(os.path.join(place, "script"), "w", encoding="utf-8") as f:
-                f.write(script.replace("PLACE", place))
+            write(os.path.join(place, "script"), script.replace("PLACE", place))
             hba = os.path.join(place, "hba.conf")
-            with open(hba, "w", encoding="utf-8") as f:
-                f.write("host all all 127.0.0.1/32 pam pamservice=db\nhost all all 127.0.0.2/32 pam pamservice=named pam_use_hostname=1\n"
-                        "local all all pam pamservice=db\n")
+            write(hba, "host all ann all pam pamservice=db\nhost all bob all pam pamservice=named pam_use_hostname=1\n"
+                       "local all all pam pamservice=db\n")
             content = toml(auth="hba", postgres=f'auth_hba_file = "{hba}"\n')
             with Weir.configured("postgres", content, env=env, also=[f"{sockets}:6432"]) as w:
                 assert came_in(w.port, "ann", "right") == "in", w.log()[-2000:]
                 assert came_in(w.port, "ann", "wrong") == PAM_WORDS
                 assert came_in(6432, "ann", "right", host=sockets) == "in", w.log()[-2000:]
+                # PAM takes it; the database has another one.
+                assert came_in(w.port, "bob", "right").startswith("password authentication failed")
+            name = socket.getnameinfo(("127.0.0.1", 0), 0)[0]
             with open(os.path.join(place, "seen"), encoding="utf-8") as f:
                 seen = f.read().splitlines()
-            assert seen == ["db ann 127.0.0.1 auth"] * 2 + ["db ann [local] auth"], seen
+            assert seen == ["db ann 127.0.0.1 auth"] * 2 + ["db ann [local] auth", f"named bob {name} auth"], seen
 
 
 @weir
@@ -530,8 +531,7 @@ def a_pam_module_that_never_returns_holds_up_nobody_else(_context):
     lines = ["auth required pam_exec.so PLACE/script", "account required pam_permit.so"]
     with pam({"slow": {"lines": lines, "files": {"script": "#!/bin/sh\nexec sleep 1234.5\n"}}}) as (place, env):
         hba = os.path.join(place, "hba.conf")
-        with open(hba, "w", encoding="utf-8") as f:
-            f.write("host all ann all pam pamservice=slow\nhost all all all scram-sha-256\n")
+        write(hba, "host all ann all pam pamservice=slow\nhost all all all scram-sha-256\n")
         content = toml(auth="hba", postgres=f'auth_hba_file = "{hba}"\n',
                        more='[users.listed]\npassword = "in the file"\n[limits]\nclient_login_timeout = 6\n')
         with Weir.configured("postgres", "workers = 1\n" + content, env=env) as w:
@@ -556,7 +556,7 @@ def a_pam_module_that_never_returns_holds_up_nobody_else(_context):
 @weir
 def a_pam_module_that_crashes_costs_one_login(_context):
     lines = ["auth [success=ok default=die] pam_exec.so PLACE/script", "account required pam_permit.so"]
-    with pam({"weir": {"lines": lines, "files": {"script": "#!/bin/sh\n[ $PAM_USER = ann ] || kill -SEGV $PPID\n"}}}) as (_, env):
+    with pam({"weir": {"lines": lines, "files": {"script": "#!/bin/sh\n[ $PAM_USER = ann ] || kill -ABRT $PPID\n"}}}) as (_, env):
         with Weir.configured("postgres", toml(auth="pam"), env=env) as w:
             assert came_in(w.port, "ann", "right") == "in", w.log()[-2000:]
             assert came_in(w.port, "bob", "right") == PAM_WORDS

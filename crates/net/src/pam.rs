@@ -44,13 +44,41 @@ pub fn prepare() {
     }
 }
 
-/// Ends a process that asks PAM, and what its modules have begun: it leads a group of its own.
+/// Ends a process that asks PAM, a child of this one that nobody has waited for yet, with all that its modules
+/// have begun: some leave its process group.
 pub fn end(process: u32) {
-    use rustix::process::{Pid, Signal, kill_process_group};
-    if let Some(leader) = i32::try_from(process).ok().and_then(Pid::from_raw) {
-        // It may have ended.
-        let _ = kill_process_group(leader, Signal::KILL);
+    use rustix::process::{Pid, Signal, kill_process};
+    let tell = |process: u32, signal| {
+        if let Some(process) = i32::try_from(process).ok().and_then(Pid::from_raw) {
+            // It may have ended.
+            let _ = kill_process(process, signal);
+        }
+    };
+    // It begins nothing more, and nobody takes the numbers of its children.
+    tell(process, Signal::STOP);
+    for one in descendants(process) {
+        tell(one, Signal::KILL);
     }
+    tell(process, Signal::KILL);
+}
+
+/// Processes that a module may have begun, at most.
+const DESCENDANTS: usize = 256;
+
+/// The children of a process and theirs, those first that were begun first. Empty where the system does not tell.
+fn descendants(process: u32) -> Vec<u32> {
+    let mut found = vec![process];
+    let mut next = 0;
+    while let Some(&parent) = found.get(next) {
+        next += 1;
+        let threads = std::fs::read_dir(format!("/proc/{parent}/task"));
+        for thread in threads.into_iter().flatten().flatten() {
+            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+            found.extend(children.split_whitespace().filter_map(|number| number.parse::<u32>().ok()));
+        }
+        found.truncate(DESCENDANTS);
+    }
+    found.split_off(1)
 }
 
 /// The name of a host (a lookup in DNS, which blocks). `None`: it has none.
@@ -416,6 +444,22 @@ mod linux {
                 conversation(&mut talk, &[(ERROR_MSG, &text)]);
             }
             assert!(talk.said.len() <= SAID_BYTES + 2, "{}", talk.said.len());
+        }
+
+        #[test]
+        fn a_process_ends_with_all_that_it_has_begun() {
+            use std::io::BufRead;
+            use std::process::{Command, Stdio};
+            let script = "setsid sleep 4321 & sh -c 'sleep 4321 & echo $!; wait' & echo $!; wait";
+            let mut child = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+            let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
+            let begun: Vec<u32> = (0..2).map(|_| lines.next().unwrap().unwrap().parse().unwrap()).collect();
+            let found = super::super::descendants(child.id());
+            assert!(begun.iter().all(|process| found.contains(process)) && found.len() >= 3, "{begun:?} {found:?}");
+            super::super::end(child.id());
+            child.wait().unwrap();
+            // What nobody waits for any more has a parent again, which does.
+            assert!(lines.next().is_none(), "nobody has its output open");
         }
 
         /// Debian's service `other` and this machine's accounts: nobody is called so. Where PAM is not

@@ -53,7 +53,9 @@ impl<X> PoolEntry<X> {
             let new = if spec.epoch > before.epoch {
                 let servers_since =
                     if spec.has_servers_of(&before) { before.servers_since } else { spec.epoch };
-                let of = if before.is_learnt_after(spec) { &*before } else { spec };
+                // Of a user who is not asked about any more, the newer settings know the password.
+                let is_asked = spec.learnt.is_some();
+                let of = if is_asked && before.is_learnt_after(spec) { &*before } else { spec };
                 let (learnt, secret) = (of.learnt.clone(), of.secret.clone());
                 PoolSpec { servers_since, learnt, secret, ..spec.clone() }
             } else if newer_secret {
@@ -363,5 +365,9 @@ pub(crate) mod tests {
         entry.renew(&answered(2, 5, "one"));
         assert!(knows(&entry, "two"));
         assert_eq!((entry.spec().epoch, entry.spec().servers_since), (2, 1));
+        // One by which the user is listed.
+        entry.renew(&PoolSpec { learnt: None, ..answered(3, 0, "listed") });
+        assert!(knows(&entry, "listed"));
+        assert_eq!(entry.spec().servers_since, 3, "servers log in by that password");
     }
 }

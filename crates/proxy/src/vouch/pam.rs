@@ -97,6 +97,7 @@ impl Process {
         let child = Command::new(program)
             .arg0("weir")
             .arg("pam-helper")
+            // What a terminal sends to Weir is not for it.
             .process_group(0)
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output))
