@@ -117,11 +117,14 @@ fn summary(loaded: &Loaded) -> Vec<String> {
             })
             .collect();
         lines.push(format!(
-            "{}: listens on {}; databases {}; {} users",
+            "{}: listens on {}; databases {}; {}",
             protocol.name(),
             listening.join(", "),
             names.join(", "),
-            realm.users.len()
+            match realm.asked() {
+                Some(whose) => format!("users of {whose}"),
+                None => format!("{} users", realm.users.len()),
+            }
         ));
     }
     lines

@@ -3,8 +3,7 @@
 //! Owns: the sentences. Must not know: files. No sentence contains a password.
 
 use crate::route::Sizes;
-use crate::{Auth, Database, Protocol, Snapshot};
-use weir_session::AuthMethod;
+use crate::{Database, Protocol, Snapshot};
 
 /// Databases that are described one by one.
 const DATABASES_SHOWN: usize = 20;
@@ -59,12 +58,7 @@ impl Snapshot {
     fn clients(&self) -> String {
         let users = |protocol| {
             let realm = self.realm(protocol);
-            let elsewhere = match realm.auth {
-                Auth::Method(AuthMethod::Ldap) => Some("an LDAP server"),
-                Auth::Method(AuthMethod::Pam) => Some("PAM"),
-                Auth::Method(_) | Auth::Hba | Auth::Any => None,
-            };
-            if let Some(whose) = elsewhere.filter(|_| !realm.is_empty()) {
+            if let Some(whose) = realm.asked().filter(|_| !realm.is_empty()) {
                 return Some(format!("{} users of {whose}", protocol.name()));
             }
             let s = if realm.users.len() == 1 { "" } else { "s" };

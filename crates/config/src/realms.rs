@@ -426,7 +426,8 @@ pub(crate) fn check_realms(draft: &mut Draft, realms: &BTreeMap<Protocol, Realm>
             }
         } else if realm.users.is_empty()
             && !realm.vouches()
-            && realm.all_databases().all(|database| database.asking.is_none()) {
+            && realm.all_databases().all(|database| database.asking.is_none())
+        {
             let text = match draft.values.flavour() {
                 Flavour::Weir => "nobody can log in: name a user in the URL or in [users.NAME]",
                 Flavour::Pgbouncer => "nobody can log in: auth_file lists no users, and auth_user is not set",

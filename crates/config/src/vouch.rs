@@ -52,6 +52,15 @@ pub(crate) enum Authority {
     Pam(PamService),
 }
 
+impl Authority {
+    fn name(&self) -> &'static str {
+        match self {
+            Authority::Ldap(_) => "an LDAP server",
+            Authority::Pam(_) => "PAM",
+        }
+    }
+}
+
 /// What lines of an HBA file have that say nothing themselves.
 #[derive(Debug, Default)]
 pub(crate) struct General {
@@ -142,8 +151,8 @@ pub(crate) fn pam_service(
     if name.is_empty() || !name.chars().all(is_right) {
         return Err(format!("must be the name of a file in /etc/pam.d, not `{name}`"));
     }
-    let has_file = |folder: &&str| Path::new(folder).join(name).exists();
-    if Path::new(PAM_FOLDERS[0]).is_dir() && !PAM_FOLDERS.iter().any(|folder| has_file(&folder)) {
+    let is_there = PAM_FOLDERS.iter().any(|folder| Path::new(folder).join(name).exists());
+    if Path::new(PAM_FOLDERS[0]).is_dir() && !is_there {
         let text = format!("PAM has no service `{name}` (/etc/pam.d/{name}): the service `other` decides");
         findings.warn(WarningKind::Doubtful, place.cloned(), text);
     }
@@ -203,6 +212,11 @@ impl Snapshot {
 }
 
 impl Realm {
+    /// Who knows the users, where `auth` asks somebody about all of them.
+    pub fn asked(&self) -> Option<&'static str> {
+        self.authority.as_ref().map(Authority::name)
+    }
+
     /// Somebody else knows users whom no file lists.
     pub(crate) fn vouches(&self) -> bool {
         self.authority.is_some() || self.hba.as_ref().is_some_and(|hba| hba.authorities().next().is_some())

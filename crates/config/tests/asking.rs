@@ -50,7 +50,10 @@ fn whom_and_what_it_asks() {
     assert!(snapshot.asked(Protocol::Mysql, &login("bob", "a"), Origin::default()).is_none());
     let fixed = load("[databases]\na = host=127.0.0.1 auth_user=asker\nb = host=127.0.0.1");
     assert!(fixed.asked(Protocol::Postgres, &login("bob", "b"), Origin::default()).is_none());
-    assert!(fixed.asked(Protocol::Postgres, &login("bob", "nowhere"), Origin::default()).is_some(), "strangers cannot tell");
+    assert!(
+        fixed.asked(Protocol::Postgres, &login("bob", "nowhere"), Origin::default()).is_some(),
+        "strangers cannot tell"
+    );
 }
 
 #[test]

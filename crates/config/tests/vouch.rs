@@ -91,7 +91,8 @@ fn servers_get_the_password_of_users_and_else_the_clients() {
     let folder = std::env::temp_dir().join(format!("weir-vouch-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let list = folder.join("users.txt");
-    std::fs::write(&list, "\"ann\" \"of the file\"\n\"bob\" \"md5ABCDEF00112233445566778899aabbcc\"\n").unwrap();
+    std::fs::write(&list, "\"ann\" \"of the file\"\n\"bob\" \"md5ABCDEF00112233445566778899aabbcc\"\n")
+        .unwrap();
     let auth_file = format!("auth_file = \"{}\"\n", list.display());
     let ldap = format!("auth_type = \"ldap\"\nauth_ldap_options = '{LDAP}'\n");
     let users = "[users.bob]\npassword = \"of users\"\n[users.carol]\npassword = \"md5ABCDEF00112233445566778899aabbcc\"\n";
@@ -102,7 +103,8 @@ fn servers_get_the_password_of_users_and_else_the_clients() {
     let kept = |user: &str| !snapshot.postgres.overrules(&Learnt::vouched(Secret::plain("x"), 1), user);
     assert!(kept("ann") && !kept("bob"), "a password that is not needed is not kept");
     // As PgBouncer.
-    let of_file = ini(&format!("auth_type = ldap\nauth_ldap_options = {LDAP}\nauth_file = {}", list.display()));
+    let of_file =
+        ini(&format!("auth_type = ldap\nauth_ldap_options = {LDAP}\nauth_file = {}", list.display()));
     assert_eq!(server_password(&loaded("p.ini", &of_file).snapshot, "ann"), "theirs");
     // A reload to another method: what was vouched for once counts no more.
     let md5 = loaded("w.toml", &toml(&auth_file, users)).snapshot;
@@ -179,7 +181,10 @@ fn what_is_wrong_is_told_with_its_place_and_without_passwords() {
             ini("auth_ldap_options = ldapserver=a ldapbindpasswd=my hunter2"),
             "p.ini:5:1: auth_ldap_options: an LDAP option is NAME=VALUE; a VALUE with spaces or commas needs double quotes",
         ),
-        (ini("auth_type = pam\npostgres.pam_service = ../x"), "p.ini:6:1: postgres.pam_service must be the name of a file in /etc/pam.d, not `../x`"),
+        (
+            ini("auth_type = pam\npostgres.pam_service = ../x"),
+            "p.ini:6:1: postgres.pam_service must be the name of a file in /etc/pam.d, not `../x`",
+        ),
     ] {
         assert_eq!(problems("p.ini", &text), wanted);
     }
@@ -198,10 +203,17 @@ fn what_will_hardly_do_is_a_warning() {
         loaded("p.ini", text).warnings.iter().map(ToString::to_string).collect()
     };
     let asker = told(&ini(&format!("auth_type = ldap\nauth_user = asker\nauth_ldap_options = {LDAP}")));
-    assert!(asker.iter().any(|w| w == "p.ini:6:1: auth_user has no effect: the LDAP server knows the users"), "{asker:?}");
+    assert!(
+        asker.iter().any(|w| w == "p.ini:6:1: auth_user has no effect: the LDAP server knows the users"),
+        "{asker:?}"
+    );
     let pam = told(&ini("auth_type = pam\npostgres.pam_service = weir-no-such-service"));
     let is_there = Path::new("/etc/pam.d").is_dir();
-    assert_eq!(pam.iter().any(|w| w.contains("PAM has no service `weir-no-such-service`")), is_there, "{pam:?}");
+    assert_eq!(
+        pam.iter().any(|w| w.contains("PAM has no service `weir-no-such-service`")),
+        is_there,
+        "{pam:?}"
+    );
 }
 
 #[test]
@@ -226,7 +238,8 @@ fn tls_verifies_by_the_ca_that_is_named() {
 #[test]
 fn nobody_sees_the_options() {
     let options = "ldapserver=a ldapbasedn=dc=x ldapbinddn=cn=f ldapbindpasswd=hunter2";
-    let snapshot = loaded("p.ini", &ini(&format!("auth_type = ldap\nauth_ldap_options = {options}"))).snapshot;
+    let snapshot =
+        loaded("p.ini", &ini(&format!("auth_type = ldap\nauth_ldap_options = {options}"))).snapshot;
     let shown = snapshot.values.rows().into_iter().find(|row| row.key == "auth_ldap_options").unwrap();
     assert!(!shown.value.contains("ldap"), "{}", shown.value);
     assert!(!format!("{snapshot:?}").contains("hunter2"));

@@ -83,6 +83,7 @@ fn json_has_stable_names() {
 fn messages_of_the_field_are_explained() {
     for (text, id) in [
         ("errno 11", "no_thread"),
+        ("psql: error: FATAL:  LDAP authentication failed for user \"ann\"", "ldap_pam"),
         ("Can't create a new thread (errno 11)", "no_thread"),
         ("2004 (24)", "open_files"),
         ("EMFILE", "open_files"),

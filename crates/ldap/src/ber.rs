@@ -53,11 +53,20 @@ pub(crate) fn put_integer(out: &mut Vec<u8>, tag: u8, value: u32) {
     });
 }
 
-/// The element at the front of `input` when it is there whole: its tag, its content and its whole length.
+/// An element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Element<'a> {
+    pub(crate) tag: u8,
+    pub(crate) content: &'a [u8],
+    /// Bytes with its tag and its length.
+    pub(crate) whole: usize,
+}
+
+/// The element at the front of `input` when it is there whole.
 ///
 /// # Errors
 /// It is none, or its content is longer than `most`.
-pub(crate) fn element(input: &[u8], most: usize) -> Result<Option<(u8, &[u8], usize)>, Malformed> {
+pub(crate) fn element(input: &[u8], most: usize) -> Result<Option<Element<'_>>, Malformed> {
     let (Some(&tag), Some(&first)) = (input.first(), input.get(1)) else { return Ok(None) };
     if tag & LONG_TAG == LONG_TAG {
         return Err(Malformed);
@@ -77,7 +86,7 @@ pub(crate) fn element(input: &[u8], most: usize) -> Result<Option<(u8, &[u8], us
         return Err(Malformed);
     }
     let whole = 2 + digits + length;
-    Ok(input.get(2 + digits..whole).map(|content| (tag, content, whole)))
+    Ok(input.get(2 + digits..whole).map(|content| Element { tag, content, whole }))
 }
 
 /// Reads elements from the front of an element's content.
@@ -100,7 +109,7 @@ impl<'a> Elements<'a> {
         if rest.is_empty() {
             return Ok(None);
         }
-        let (tag, content, whole) = element(rest, rest.len())?.ok_or(Malformed)?;
+        let Element { tag, content, whole } = element(rest, rest.len())?.ok_or(Malformed)?;
         self.rest.take(whole).map_err(|_| Malformed)?;
         Ok(Some((tag, content)))
     }
@@ -148,10 +157,16 @@ mod tests {
             let mut out = vec![9];
             put_bytes(&mut out, OCTETS, &content);
             assert_eq!(out[1..=head.len()], head, "{length}");
-            assert_eq!(element(&out[1..], 100_000), Ok(Some((OCTETS, &content[..], out.len() - 1))));
+            assert_eq!(
+                element(&out[1..], 100_000),
+                Ok(Some(Element { tag: OCTETS, content: &content, whole: out.len() - 1 }))
+            );
         }
         // As Active Directory writes every length.
-        assert_eq!(element(&[0x30, 0x84, 0, 0, 0, 1, 5, 6], 9), Ok(Some((SEQUENCE, &[5][..], 7))));
+        assert_eq!(
+            element(&[0x30, 0x84, 0, 0, 0, 1, 5, 6], 9),
+            Ok(Some(Element { tag: SEQUENCE, content: &[5], whole: 7 }))
+        );
     }
 
     #[test]

@@ -43,10 +43,15 @@ enum State {
     /// Whoever searches.
     ExpectSearcher,
     /// What the search finds: the first entry, and how many there are.
-    ExpectEntries { first: String, count: usize },
+    ExpectEntries {
+        first: String,
+        count: usize,
+    },
     ExpectUser,
     /// The search has found nobody; what is asked now is asked for those who measure time.
-    ExpectNobody { why: String },
+    ExpectNobody {
+        why: String,
+    },
     Over,
 }
 
@@ -159,7 +164,9 @@ impl Exchange {
         if id != self.id {
             // By number 0 a server says that it closes the connection (RFC 4511, section 4.4.1).
             return Err(match said {
-                Said::Extended(why) if id == 0 => Verdict::Unanswered(format!("it closes the connection: {why}")),
+                Said::Extended(why) if id == 0 => {
+                    Verdict::Unanswered(format!("it closes the connection: {why}"))
+                }
                 _ => out_of_place(),
             });
         }
@@ -202,9 +209,16 @@ impl Exchange {
     }
 
     /// The search is over.
-    fn found(&mut self, first: &str, count: usize, outcome: Outcome<'_>, out: &mut Vec<u8>) -> Result<(), Verdict> {
+    fn found(
+        &mut self,
+        first: &str,
+        count: usize,
+        outcome: Outcome<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Verdict> {
         // sizeLimitExceeded: there are more than were asked for.
-        if !outcome.is_success() && !(outcome.code == 4 && count > 1) {
+        let is_over = outcome.is_success() || (outcome.code == 4 && count > 1);
+        if !is_over {
             return Err(Verdict::Unanswered(format!("it refuses the search: {outcome}")));
         }
         let options = self.options.clone();
@@ -352,14 +366,21 @@ mod tests {
         };
         assert_eq!(after(&[bound(1, 49)], &mut out), "it refuses ldapbinddn: invalidCredentials (49)");
         assert_eq!(after(&[bound(1, 0), done(2, 32)], &mut out), "it refuses the search: noSuchObject (32)");
-        assert_eq!(after(&[bound(1, 0), done(2, 4)], &mut out), "it refuses the search: sizeLimitExceeded (4)");
+        assert_eq!(
+            after(&[bound(1, 0), done(2, 4)], &mut out),
+            "it refuses the search: sizeLimitExceeded (4)"
+        );
         assert!(after(&[bound(1, 0), done(2, 10)], &mut out).contains("does not follow"));
-        assert!(after(&[bound(1, 0), [entry(2, ""), done(2, 0)].concat()], &mut out).contains("the server itself"));
+        assert!(
+            after(&[bound(1, 0), [entry(2, ""), done(2, 0)].concat()], &mut out)
+                .contains("the server itself")
+        );
         assert_eq!(after(&[extended(0, 52)], &mut out), "it closes the connection: unavailable (52)");
         assert_eq!(after(&[bound(2, 0)], &mut out), "it answers what was not asked");
         assert_eq!(after(&[done(1, 0)], &mut out), "it answers what was not asked");
         assert_eq!(after(&[b"HTTP/1.1 400".to_vec()], &mut out), "what it sends is not LDAP, or is too long");
-        let many: Vec<Vec<u8>> = std::iter::once(bound(1, 0)).chain((0..20_000).map(|_| reference(2))).collect();
+        let many: Vec<Vec<u8>> =
+            std::iter::once(bound(1, 0)).chain((0..20_000).map(|_| reference(2))).collect();
         let (mut login, _) = started(SEARCH, "ann");
         let last = many.iter().map(|one| login.handle_input(one, &mut out)).find(Result::is_err);
         assert_eq!(last, Some(Err(Verdict::Unanswered("it sends too much".to_owned()))));
@@ -377,7 +398,10 @@ mod tests {
         assert!(has(&out, "find"));
         let (mut login, _) = started(&format!("{SEARCH} ldaptls=1"), "ann");
         let refused = login.handle_input(&extended(1, 2), &mut out);
-        assert_eq!(refused, Err(Verdict::Unanswered("it refuses TLS (ldaptls=1): protocolError (2)".to_owned())));
+        assert_eq!(
+            refused,
+            Err(Verdict::Unanswered("it refuses TLS (ldaptls=1): protocolError (2)".to_owned()))
+        );
         let (mut login, _) = started(&format!("{SEARCH} ldaptls=1"), "ann");
         out.clear();
         login.handle_secured(&mut out);

@@ -4,8 +4,8 @@
 //! is refused by its first bytes.
 
 use crate::ber::{
-    BOOLEAN, ENUMERATED, Elements, INTEGER, Malformed, OCTETS, SEQUENCE, element, integer, put, put_bytes,
-    put_integer,
+    BOOLEAN, ENUMERATED, Element, Elements, INTEGER, Malformed, OCTETS, SEQUENCE, element, integer, put,
+    put_bytes, put_integer,
 };
 use crate::name::for_log;
 use crate::url::Scope;
@@ -113,7 +113,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Option<(usize, u32, Said<'_>)>, Malfo
     if input.first().is_some_and(|tag| *tag != SEQUENCE) {
         return Err(Malformed);
     }
-    let Some((_, content, length)) = element(input, MESSAGE_BYTES)? else { return Ok(None) };
+    let Some(Element { content, whole, .. }) = element(input, MESSAGE_BYTES)? else { return Ok(None) };
     let mut parts = Elements::new(content);
     let id = integer(parts.expect(INTEGER)?)?;
     // Controls may follow; none was asked for.
@@ -127,7 +127,7 @@ pub(crate) fn read(input: &[u8]) -> Result<Option<(usize, u32, Said<'_>)>, Malfo
         EXTENDED_RESPONSE => Said::Extended(outcome(&mut parts)?),
         _ => return Err(Malformed),
     };
-    Ok(Some((length, id, said)))
+    Ok(Some((whole, id, said)))
 }
 
 fn outcome<'a>(parts: &mut Elements<'a>) -> Result<Outcome<'a>, Malformed> {
@@ -239,7 +239,10 @@ pub(crate) mod tests {
     fn requests_are_those_of_the_standard() {
         let mut out = Vec::new();
         put_bind(&mut out, 1, "cn=a", b"pw");
-        assert_eq!(out, [0x30, 0x12, 2, 1, 1, 0x60, 0x0D, 2, 1, 3, 4, 4, b'c', b'n', b'=', b'a', 0x80, 2, b'p', b'w']);
+        assert_eq!(
+            out,
+            [0x30, 0x12, 2, 1, 1, 0x60, 0x0D, 2, 1, 3, 4, 4, b'c', b'n', b'=', b'a', 0x80, 2, b'p', b'w']
+        );
         out.clear();
         put_unbind(&mut out, 2);
         assert_eq!(out, [0x30, 5, 2, 1, 2, 0x42, 0]);
@@ -248,8 +251,8 @@ pub(crate) mod tests {
         assert_eq!(
             out,
             [
-                0x30, 0x25, 2, 1, 3, 0x63, 0x20, 4, 4, b'd', b'c', b'=', b'x', 10, 1, 2, 10, 1, 0, 2, 1, 2, 2, 1,
-                0, 1, 1, 0, 0x87, 2, b'c', b'n', 0x30, 5, 4, 3, b'1', b'.', b'1'
+                0x30, 0x25, 2, 1, 3, 0x63, 0x20, 4, 4, b'd', b'c', b'=', b'x', 10, 1, 2, 10, 1, 0, 2, 1, 2,
+                2, 1, 0, 1, 1, 0, 0x87, 2, b'c', b'n', 0x30, 5, 4, 3, b'1', b'.', b'1'
             ]
         );
         out.clear();

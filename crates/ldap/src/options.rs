@@ -68,7 +68,11 @@ impl Options {
     /// Who is asked, for the log.
     pub fn url(&self, (host, port): &(String, u16)) -> String {
         let scheme = if self.encryption == Encryption::Ldaps { "ldaps" } else { "ldap" };
-        if host.contains(':') { format!("{scheme}://[{host}]:{port}") } else { format!("{scheme}://{host}:{port}") }
+        if host.contains(':') {
+            format!("{scheme}://[{host}]:{port}")
+        } else {
+            format!("{scheme}://{host}:{port}")
+        }
     }
 }
 
@@ -157,7 +161,11 @@ impl Builder {
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), String> {
         let Some(known) = NAMES.iter().find(|known| **known == name) else {
             // What does not begin like one may be the rest of a password.
-            let named = if name.starts_with("ldap") { format!("unknown option `{name}`") } else { NO_PAIR.to_owned() };
+            let named = if name.starts_with("ldap") {
+                format!("unknown option `{name}`")
+            } else {
+                NO_PAIR.to_owned()
+            };
             return Err(format!("{named}; options are {}", NAMES.join(", ")));
         };
         if self.given.contains(known) {
@@ -212,7 +220,9 @@ impl Builder {
     /// Options that do not go together, or one that is missing: a sentence without its full stop.
     pub fn finish(self) -> Result<Options, String> {
         if self.ldaps && self.start_tls {
-            return Err("ldaptls=1 begins TLS inside a connection in clear: it is for ldap, not for ldaps".to_owned());
+            return Err(
+                "ldaptls=1 begins TLS inside a connection in clear: it is for ldap, not for ldaps".to_owned()
+            );
         }
         let encryption = match (self.ldaps, self.start_tls) {
             (true, _) => Encryption::Ldaps,
@@ -232,7 +242,8 @@ impl Builder {
             hosts.push((host.to_owned(), own.unwrap_or(port)));
         }
         if hosts.is_empty() {
-            return Err("ldapserver or a host in ldapurl is missing: Weir does not look for servers in DNS".to_owned());
+            return Err("ldapserver or a host in ldapurl is missing: Weir does not look for servers in DNS"
+                .to_owned());
         }
         Ok(hosts)
     }
@@ -256,7 +267,9 @@ impl Builder {
 
     fn search(self) -> Result<Way, String> {
         let Some(base) = self.base else {
-            return Err("ldapbasedn, ldapprefix or ldapsuffix is missing: which entry is the user's?".to_owned());
+            return Err(
+                "ldapbasedn, ldapprefix or ldapsuffix is missing: which entry is the user's?".to_owned()
+            );
         };
         let filter = match (self.attribute, self.filter) {
             (Some(_), Some(_)) => {
@@ -269,16 +282,19 @@ impl Builder {
             }
             (None, Some(filter)) => filter,
         };
-        put_filter(&mut Vec::new(), &filled_in(&filter, "x")).map_err(|why| format!("ldapsearchfilter {why}"))?;
+        put_filter(&mut Vec::new(), &filled_in(&filter, "x"))
+            .map_err(|why| format!("ldapsearchfilter {why}"))?;
         if !filter.contains("$username") {
             return Err("ldapsearchfilter needs $username where the user's name belongs".to_owned());
         }
         let password = self.bind_password.unwrap_or_default();
         let searcher = match self.bind_name.filter(|name| !name.is_empty()) {
             Some(_) if password.is_empty() => {
-                return Err("ldapbinddn needs ldapbindpasswd: without a password a server takes it for an anonymous \
+                return Err(
+                    "ldapbinddn needs ldapbindpasswd: without a password a server takes it for an anonymous \
                             user; leave out both to search as one"
-                    .to_owned());
+                        .to_owned(),
+                );
             }
             Some(name) => Some((name, password)),
             None if !password.is_empty() => return Err("ldapbindpasswd needs ldapbinddn".to_owned()),
@@ -357,12 +373,14 @@ mod tests {
 
     #[test]
     fn examples_of_postgresqls_manual() {
-        let simple = options(r#"ldapserver=ldap.example.net ldapprefix="cn=" ldapsuffix=", dc=example, dc=net""#);
+        let simple =
+            options(r#"ldapserver=ldap.example.net ldapprefix="cn=" ldapsuffix=", dc=example, dc=net""#);
         let simple = simple.unwrap();
         assert_eq!(simple.hosts, [("ldap.example.net".to_owned(), 389)]);
         assert_eq!(simple.name_of("ann").as_deref(), Some("cn=ann, dc=example, dc=net"));
         assert_eq!(simple.name_of("a,b").as_deref(), Some("cn=a\\,b, dc=example, dc=net"));
-        let search = options(r#"ldapserver=ldap.example.net ldapbasedn="dc=example, dc=net" ldapsearchattribute=uid"#);
+        let search =
+            options(r#"ldapserver=ldap.example.net ldapbasedn="dc=example, dc=net" ldapsearchattribute=uid"#);
         let filter = |options: &Options| match &options.way {
             Way::Search { filter, scope, .. } => (filter.clone(), *scope),
             Way::Bind { .. } => panic!("it searches"),
@@ -411,7 +429,10 @@ mod tests {
             ("ldapserver=a ldapprefix=cn= ldapbasedn=dc=x", "ldapbasedn searches"),
             ("ldapserver=a ldapsuffix=x ldapbindpasswd=secret1", "ldapbindpasswd searches"),
             ("ldapprefix=cn= ldapurl=ldap://a/", "ldapurl searches"),
-            ("ldapserver=a ldapbasedn=dc=x ldapsearchattribute=uid ldapsearchfilter=(a=$username)", "exclude each other"),
+            (
+                "ldapserver=a ldapbasedn=dc=x ldapsearchattribute=uid ldapsearchfilter=(a=$username)",
+                "exclude each other",
+            ),
             ("ldapserver=a ldapbasedn=dc=x ldapsearchattribute=u(d", "has `u(d` where"),
             ("ldapserver=a ldapbasedn=dc=x ldapsearchfilter=(a=$username", "without its `)`"),
             ("ldapserver=a ldapbasedn=dc=x ldapsearchfilter=(a=b)", "needs $username"),

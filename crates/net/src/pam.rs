@@ -44,8 +44,8 @@ pub fn prepare() {
     }
 }
 
-/// Ends a process that asks PAM, a child of this one that nobody has waited for yet, with all that its modules
-/// have begun: some leave its process group.
+/// Ends a process that asks PAM, a child of this one that nobody has waited for yet, with all that its
+/// modules have begun: some leave its process group.
 pub fn end(process: u32) {
     use rustix::process::{Pid, Signal, kill_process};
     let tell = |process: u32, signal| {
@@ -65,7 +65,8 @@ pub fn end(process: u32) {
 /// Processes that a module may have begun, at most.
 const DESCENDANTS: usize = 256;
 
-/// The children of a process and theirs, those first that were begun first. Empty where the system does not tell.
+/// The children of a process and theirs, those first that were begun first. Empty where the system does not
+/// tell.
 fn descendants(process: u32) -> Vec<u32> {
     let mut found = vec![process];
     let mut next = 0;
@@ -183,7 +184,8 @@ mod linux {
     }
 
     type Handle = *mut c_void;
-    type Start = unsafe extern "C" fn(*const c_char, *const c_char, *const Conversation, *mut Handle) -> c_int;
+    type Start =
+        unsafe extern "C" fn(*const c_char, *const c_char, *const Conversation, *mut Handle) -> c_int;
     type End = unsafe extern "C" fn(Handle, c_int) -> c_int;
     type SetItem = unsafe extern "C" fn(Handle, c_int, *const c_void) -> c_int;
     type Step = unsafe extern "C" fn(Handle, c_int) -> c_int;
@@ -256,7 +258,11 @@ mod linux {
             // SAFETY: the handle is one that `pam_start` has made; the text is the library's, and is copied.
             let words = unsafe {
                 let words = (self.words)(handle, code);
-                if words.is_null() { String::new() } else { CStr::from_ptr(words).to_string_lossy().into_owned() }
+                if words.is_null() {
+                    String::new()
+                } else {
+                    CStr::from_ptr(words).to_string_lossy().into_owned()
+                }
             };
             // SAFETY: as above; it is not used any more.
             unsafe { (self.end)(handle, code) };
@@ -401,13 +407,13 @@ mod linux {
         fn conversation(talk: &mut Talk, said: &[(c_int, &CStr)]) -> (c_int, Vec<Option<String>>) {
             let messages: Vec<Message> =
                 said.iter().map(|(style, text)| Message { style: *style, text: text.as_ptr() }).collect();
-            let mut pointers: Vec<*const Message> = messages.iter().map(|message| &raw const *message).collect();
+            let mut pointers: Vec<*const Message> =
+                messages.iter().map(|message| &raw const *message).collect();
             let mut answers: *mut Response = null_mut();
             let count = c_int::try_from(said.len()).unwrap();
             // SAFETY: this is what the library passes.
-            let code = unsafe {
-                converse(count, pointers.as_mut_ptr(), &raw mut answers, (&raw mut *talk).cast())
-            };
+            let code =
+                unsafe { converse(count, pointers.as_mut_ptr(), &raw mut answers, (&raw mut *talk).cast()) };
             if answers.is_null() {
                 return (code, Vec::new());
             }
@@ -416,7 +422,9 @@ mod linux {
                 // SAFETY: there are as many responses as messages.
                 let text = unsafe { (*answers.add(number)).text };
                 // SAFETY: it is null or ends in NUL.
-                texts.push((!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()));
+                texts.push(
+                    (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_str().unwrap().to_owned()),
+                );
             }
             // SAFETY: as the library does.
             unsafe { release(answers, said.len()) };
@@ -432,7 +440,10 @@ mod linux {
             );
             assert_eq!((code, answers), (SUCCESS, vec![None, Some("right".to_owned()), None]));
             assert_eq!(talk.said, "Welcome; too  old");
-            assert_eq!(conversation(&mut talk, &[(PROMPT_ECHO_OFF, c""), (2, c"login: ")]), (CONV_ERR, vec![]));
+            assert_eq!(
+                conversation(&mut talk, &[(PROMPT_ECHO_OFF, c""), (2, c"login: ")]),
+                (CONV_ERR, vec![])
+            );
             assert_eq!(conversation(&mut talk, &[]), (CONV_ERR, vec![]));
         }
 
@@ -455,7 +466,10 @@ mod linux {
             let mut lines = std::io::BufReader::new(child.stdout.take().unwrap()).lines();
             let begun: Vec<u32> = (0..2).map(|_| lines.next().unwrap().unwrap().parse().unwrap()).collect();
             let found = super::super::descendants(child.id());
-            assert!(begun.iter().all(|process| found.contains(process)) && found.len() >= 3, "{begun:?} {found:?}");
+            assert!(
+                begun.iter().all(|process| found.contains(process)) && found.len() >= 3,
+                "{begun:?} {found:?}"
+            );
             super::super::end(child.id());
             child.wait().unwrap();
             // What nobody waits for any more has a parent again, which does.

@@ -264,7 +264,8 @@ impl<W: Wing, S> Client<W, S> {
 pub fn silence<W: Wing, S>(client: Option<&Client<W, S>>, now_ms: u64) -> Silence {
     let Some(client) = client else { return Silence::Over };
     let Phase::Login(phase) = &client.phase else { return Silence::Over };
-    let is_due = (!phase.busy || phase.vouching) && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
+    let is_due =
+        (!phase.busy || phase.vouching) && !client.is.queued && client.active_ms + SLOW_LOGIN_MS <= now_ms;
     match (phase.bytes, is_due) {
         (0, _) if client.stream.input.is_empty() => Silence::NotAByte,
         (_, true) => Silence::Stalled,

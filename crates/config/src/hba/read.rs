@@ -42,8 +42,14 @@ impl Asked {
             ("pamservice", name) => self.pam_service = Some(name.to_owned()),
             ("pam_use_hostname", "1") => self.use_hostname = true,
             ("pam_use_hostname", "0") => self.use_hostname = false,
-            ("pam_use_hostname", other) => return Err(format!("pam_use_hostname must be 1 or 0, not `{other}`")),
-            _ => return Err(format!("unknown option `{name}`: method pam has pamservice and pam_use_hostname")),
+            ("pam_use_hostname", other) => {
+                return Err(format!("pam_use_hostname must be 1 or 0, not `{other}`"));
+            }
+            _ => {
+                return Err(format!(
+                    "unknown option `{name}`: method pam has pamservice and pam_use_hostname"
+                ));
+            }
         }
         Ok(())
     }
@@ -189,7 +195,8 @@ impl Reader<'_> {
             }
             Some(AuthMethod::Ldap) => {
                 let options = self.general.ldap.clone();
-                let options = options.ok_or("method `ldap` needs options such as ldapserver, or auth_ldap_options")?;
+                let options =
+                    options.ok_or("method `ldap` needs options such as ldapserver, or auth_ldap_options")?;
                 Some(Authority::Ldap(options))
             }
             Some(AuthMethod::Pam) => {
@@ -221,8 +228,12 @@ impl Reader<'_> {
             }
             ("clientname", "CN") => {}
             ("clientname", _) => return Err("clientname must be CN: Weir reads the common name".to_owned()),
-            _ if name.starts_with("ldap") => return Err(format!("{name}= is for method ldap, not for {method}")),
-            _ if name.starts_with("pam") => return Err(format!("{name}= is for method pam, not for {method}")),
+            _ if name.starts_with("ldap") => {
+                return Err(format!("{name}= is for method ldap, not for {method}"));
+            }
+            _ if name.starts_with("pam") => {
+                return Err(format!("{name}= is for method pam, not for {method}"));
+            }
             _ => {
                 return Err(format!(
                     "unknown option `{name}`: Weir knows map, clientcert and clientname, and those of ldap and pam"

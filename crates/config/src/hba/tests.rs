@@ -1,6 +1,6 @@
 use super::*;
-use crate::problem::Findings;
 use crate::PamService;
+use crate::problem::Findings;
 use crate::vouch::General;
 use std::net::IpAddr;
 use std::path::Path;

@@ -55,6 +55,26 @@ pub const ENTRIES: &[Entry] = &[
         codes: &["9001"],
     },
     Entry {
+        id: "ldap_pam",
+        title: "the LDAP server or PAM has not taken the password",
+        messages: &[
+            "FATAL: LDAP authentication failed",
+            "FATAL: PAM authentication failed",
+            "FATAL: LDAP authentication failed for user \"app\"",
+        ],
+        symptom: "Logins by auth_type = ldap or pam, or by such a line of an HBA file, are refused.",
+        cause: "The password is wrong, the LDAP server or PAM does not know the user, or it could not be asked: it is down, its certificate is \
+                not valid, or it refuses the user that searches. Clients get the same message for all of these.",
+        cures: &[
+            "the log has the answer: invalidCredentials (49) is a wrong password or the name of no user; \
+             `LDAP authentication is not possible` is not about the user",
+            "ldapwhoami -x -H ldap://SERVER -D DN -W tries the same from this machine; pamtester SERVICE USER authenticate does for PAM",
+        ],
+        checks: &[],
+        signs: &["ldap authentication failed", "pam authentication failed"],
+        codes: &[],
+    },
+    Entry {
         id: "server_login_retry",
         title: "the pooler cannot log in to the server",
         messages: &[

@@ -217,7 +217,8 @@ fn asked_for_a_password(method: AuthMethod) -> (Accept, Vec<u8>) {
 
 #[test]
 fn somebody_else_is_asked_about_a_password_and_the_client_hears_postgresqls_words() {
-    let failures = [(AuthMethod::Ldap, "LDAP authentication failed"), (AuthMethod::Pam, "PAM authentication failed")];
+    let failures =
+        [(AuthMethod::Ldap, "LDAP authentication failed"), (AuthMethod::Pam, "PAM authentication failed")];
     for (method, words) in failures {
         let (mut accept, mut out) = asked_for_a_password(method);
         let message = b"p\x00\x00\x00\x0aright\x00";

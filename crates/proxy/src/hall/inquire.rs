@@ -63,8 +63,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Phase::Session(_) | Phase::Closing => None,
         };
         let routes = &cx.settings.routes;
-        let voucher =
-            login.as_ref().and_then(|login| routes.voucher(W::PROTOCOL, login, &client.visitor()));
+        let voucher = login.as_ref().and_then(|login| routes.voucher(W::PROTOCOL, login, &client.visitor()));
         let (Some(login), Some(voucher)) = (login, voucher) else {
             return Err(Fault::new(FaultKind::LoginRejected, "the settings have changed during the login"));
         };

@@ -166,7 +166,8 @@ impl Vouchers {
             Some(desk) => desk.clone(),
             None if desks.len() >= ASKED_DATABASES => return Err(vouching),
             None => {
-                let desk = Arc::new(Desk { place: place.clone(), inbox: Mutex::default(), bell: Condvar::new() });
+                let desk =
+                    Arc::new(Desk { place: place.clone(), inbox: Mutex::default(), bell: Condvar::new() });
                 desks.insert(place, desk.clone());
                 desk
             }

@@ -102,7 +102,9 @@ impl Process {
             .stdin(Stdio::from(input))
             .stdout(Stdio::from(output))
             .spawn()
-            .map_err(|error| io::Error::new(error.kind(), format!("cannot start a process for PAM: {error}")))?;
+            .map_err(|error| {
+                io::Error::new(error.kind(), format!("cannot start a process for PAM: {error}"))
+            })?;
         Ok(Process { child, line })
     }
 

@@ -112,7 +112,10 @@ fn a_right_password_is_learnt_and_a_wrong_one_is_the_user_s() {
     vouchers.ask(ticket(), vouching(&wrong, 60_000)).unwrap();
     let fault = said(&answers).unwrap_err();
     assert_eq!(fault.kind, FaultKind::LoginFailed);
-    assert!(fault.detail.contains("invalidCredentials (49)") && fault.detail.contains("ldap://127.0.0.1:"), "{fault}");
+    assert!(
+        fault.detail.contains("invalidCredentials (49)") && fault.detail.contains("ldap://127.0.0.1:"),
+        "{fault}"
+    );
 }
 
 #[test]
@@ -133,7 +136,8 @@ fn a_server_that_never_answers_holds_up_only_its_own_and_not_for_ever() {
     assert!(said(&answers).is_ok(), "the other server's answer comes first");
     let faults: Vec<Fault> = (0..LDAP_QUESTIONS + 5).map(|_| said(&answers).unwrap_err()).collect();
     assert!(faults.iter().all(|fault| fault.kind == FaultKind::LoginUnanswered), "{faults:?}");
-    let late = faults.iter().filter(|fault| fault.detail.contains("no answer: the time for it is over")).count();
+    let late =
+        faults.iter().filter(|fault| fault.detail.contains("no answer: the time for it is over")).count();
     let unasked = faults.iter().filter(|fault| fault.detail.contains("too many logins wait")).count();
     assert_eq!((late, unasked), (LDAP_QUESTIONS, 5), "{faults:?}");
 }
