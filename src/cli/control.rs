@@ -176,10 +176,10 @@ fn pages(
     console: &Arc<Console>,
     warnings: Vec<String>,
 ) -> Arc<Pages> {
-    let metrics = proxy.metrics().clone();
+    let exposed = proxy.clone();
     let ends = ends.map(Arc::clone);
     Arc::new(Pages {
-        metrics: Box::new(move || weir_metrics::expose(&metrics, VERSION)),
+        metrics: Box::new(move || weir_metrics::expose(exposed.metrics(), VERSION, exposed.pools_now())),
         metrics_type: weir_metrics::CONTENT_TYPE,
         ready: Box::new(move || {
             if ends.iter().any(|end| end.load(Ordering::Relaxed)) {

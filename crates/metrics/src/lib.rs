@@ -11,10 +11,12 @@
 mod cell;
 mod exposition;
 mod metrics;
+mod moment;
 pub mod reference;
 pub mod table;
 
 pub use cell::{BUCKETS, Counter, Gauge, Histogram, HistogramTotals, bucket_end_us};
 pub use exposition::{CONTENT_TYPE, expose};
 pub use metrics::{Metrics, OTHER, PoolLabels, Totals, TurnCells, TurnTotals, WorkerCells};
+pub use moment::PoolNow;
 pub use table::{PoolCells, PoolTotals, WingCells, WingTotals};

@@ -31,6 +31,20 @@ pub struct WorkerCells {
     pub request_duration: Histogram,
     /// From the moment a request needs a server to the moment it has one.
     pub wait_duration: Histogram,
+    /// From the first request of a transaction to the end of its last one's reply, where it had several.
+    pub transaction_duration: Histogram,
+    /// From the moment a client connects to the end of its login.
+    pub login_duration: Histogram,
+}
+
+impl WorkerCells {
+    /// A reply has come to its end, and perhaps a transaction of several requests with it.
+    pub fn note_answered(&self, took_ns: u64, transaction_ns: Option<u64>) {
+        self.request_duration.record_ns(took_ns);
+        if let Some(took_ns) = transaction_ns {
+            self.transaction_duration.record_ns(took_ns);
+        }
+    }
 }
 
 /// What one worker counts of itself, whatever the protocol.
@@ -84,6 +98,10 @@ pub struct Totals {
     pub request_duration: HistogramTotals,
     /// Of all workers.
     pub wait_duration: HistogramTotals,
+    /// Of all workers.
+    pub transaction_duration: HistogramTotals,
+    /// Of all workers.
+    pub login_duration: HistogramTotals,
 }
 
 impl Metrics {
@@ -177,6 +195,8 @@ impl Metrics {
             cells.wing.add_to(&mut totals.wing);
             cells.request_duration.add_to(&mut totals.request_duration);
             cells.wait_duration.add_to(&mut totals.wait_duration);
+            cells.transaction_duration.add_to(&mut totals.transaction_duration);
+            cells.login_duration.add_to(&mut totals.login_duration);
         }
         for pool in self.pools().iter().filter(|pool| pool.labels.protocol == self.protocols[number]) {
             pool.add_to(&mut totals.pools);

@@ -28,7 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if client.is.empty {
                 self.note_empty(key, false);
             } else {
-                client.transaction_since_ms = 0;
+                client.transaction_since_ns = 0;
             }
         }
         if let Some(since_ns) = served.waited_since_ns {
@@ -66,7 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = self.books().release(key) else { return };
         self.forget_cause(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        client.transaction_since_ms = 0;
+        client.transaction_since_ns = 0;
         // A client that does not read makes its server wait, but not the next client's.
         let choked = client.chokes == Some(server);
         if choked {
@@ -104,11 +104,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let sent = back.dispatch(front, key.raw(), request, whole, held.stream.output.tail_mut());
         client.inflight += 1;
         client.is.part_open = !whole;
+        let now_ns = cx.net.now_ns().max(1);
         if client.inflight == 1 {
-            client.request_since_ns = cx.net.now_ns();
+            client.request_since_ns = now_ns;
         }
-        if client.transaction_since_ms == 0 {
-            client.transaction_since_ms = (cx.net.now_ns() / 1_000_000).max(1);
+        if client.transaction_since_ns == 0 {
+            client.transaction_since_ns = now_ns;
         }
         self.sent(cx, key, server, sent);
     }

@@ -85,7 +85,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             fingerprint: 0,
             active_ms: cx.now_ms(),
             listed_ms: 0,
-            transaction_since_ms: 0,
+            transaction_since_ns: 0,
             armed_ms: u64::MAX,
             inflight: 0,
             connected_s: (cx.now_ms() / 1_000) as u32,
@@ -481,6 +481,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Phase::Session(front) = &mut client.phase else { return };
         let greeted = !asks && pool.entry.welcomes().greet(front, &mut out);
         if greeted {
+            self.cells.login_duration.record_ns(cx.now_ns().saturating_sub(client.request_since_ns));
             self.greeted(cx, key, out);
             self.arm_client(cx, key);
         } else {
