@@ -17,6 +17,7 @@ use weir_net::Net;
 use weir_net::wheel::Wheel;
 use weir_session::Machines;
 use weir_session::Protocol;
+use weir_wire::limits;
 
 /// Fills a buffer with random bytes.
 pub type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
@@ -107,6 +108,13 @@ impl<N: Net> Cx<'_, N> {
     /// Puts a message into another worker's mailbox.
     pub fn post<W: Wing>(&self, worker: usize, mail: WingMail<W, N>) {
         (self.shared.post)(worker, W::mail(mail));
+    }
+
+    /// Clients that there may be, and connections with those of them that are refused or log in.
+    pub fn most_clients(&self) -> (usize, usize) {
+        let (most, bound) = (self.settings.max_client_conn, self.shared.berths.bound());
+        let refused = limits::REFUSED_CONNECTIONS.min(bound / 8);
+        (most.min(bound - refused), most.saturating_add(limits::REFUSED_CONNECTIONS).min(bound))
     }
 
     /// Clients connected, in the whole process.

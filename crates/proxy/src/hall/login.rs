@@ -53,8 +53,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn accepted(&mut self, cx: &mut Cx<'_, N>, arrival: Arrival<N>, peer: Peer) {
         inject::here("accepted");
         let counted = Counted::new(cx);
-        let seats = cx.settings.max_client_conn + limits::REFUSED_CONNECTIONS;
-        let full = cx.client_total() > seats && !self.give_up_a_silent_login(cx);
+        let full = cx.client_total() > cx.most_clients().1 && !self.give_up_a_silent_login(cx);
         if full || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
             self.count_fault(FaultKind::TooManyClients);
             if let Arrival::Here(socket) = arrival {
@@ -250,7 +249,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let at_console = self.admit_to_console(cx, key, &login, learnt);
         // Who has not proved himself yet takes no place from who has.
         let proven = at_console.is_some() || self.clients.get(key).is_some_and(|client| client.is.proven);
-        if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
+        if !proven && cx.shared.proven.load(Relaxed) >= cx.most_clients().0 {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
             return None;
         }
@@ -395,7 +394,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(client) = self.clients.get_mut(key) else { return };
         if !std::mem::replace(&mut client.is.proven, true)
-            && cx.shared.proven.fetch_add(1, Relaxed) >= cx.settings.max_client_conn
+            && cx.shared.proven.fetch_add(1, Relaxed) >= cx.most_clients().0
         {
             // Others have proved themselves meanwhile.
             self.recycle(out);
