@@ -327,7 +327,7 @@ mod tests {
         assert!(berths.opens(2));
         berths.refused();
         assert_eq!(berths.bound(), 12);
-        (0..12).for_each(|_| drop(berths.take_seat(0, 0)));
+        (0..12).for_each(|_| assert!(berths.take_seat(0, 0) < 3));
         assert_eq!((berths.room(), ordered.lock().unwrap().len()), (Room::No, 0));
     }
 
