@@ -210,6 +210,11 @@ fn the_service_manager_is_told() {
         command
     });
     assert_eq!(told(), "READY=1");
+    weir.signal("HUP");
+    let reloading = told();
+    let at = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("a reload begins");
+    assert!(at.parse::<u64>().expect("a time") > 0, "{reloading}");
+    assert_eq!(told(), "READY=1");
     weir.signal("INT");
     assert_eq!(told(), "STOPPING=1");
     assert_eq!(weir.end().0, Some(0));

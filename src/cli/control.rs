@@ -95,7 +95,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let mut sizes = interval_at(Instant::now() + sizing::EVERY, sizing::EVERY);
     sizes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
-    let mut reloads = Reloads::new(plan.sources.clone(), started);
+    let mut reloads = Reloads::new(plan.sources.clone(), started, plan.ready);
     loop {
         tokio::select! {
             outcome = &mut end => {
@@ -245,13 +245,14 @@ struct Reloads {
     /// Who waits for the one under way, and for the one after it; and the setting that one of them changes.
     waiting: Vec<Waiter>,
     later: Vec<Waiter>,
+    manager: Ready,
 }
 
 /// Who waits for a reload, and which setting it is about.
 type Waiter = (oneshot::Sender<bool>, Option<String>);
 
 impl Reloads {
-    fn new(sources: Sources, started: Arc<Snapshot>) -> Reloads {
+    fn new(sources: Sources, started: Arc<Snapshot>, manager: Ready) -> Reloads {
         Reloads {
             sources,
             overrides: Vec::new(),
@@ -260,6 +261,7 @@ impl Reloads {
             again: false,
             waiting: Vec::new(),
             later: Vec::new(),
+            manager,
         }
     }
 
@@ -269,6 +271,7 @@ impl Reloads {
             return;
         }
         self.waiting = std::mem::take(&mut self.later);
+        self.manager.tell_reloading();
         let (proxy, running) = (proxy.clone(), running.clone());
         let (mut sources, started) = (self.sources.clone(), self.started.clone());
         sources.settings.extend(self.overrides.iter().cloned());
@@ -304,6 +307,7 @@ impl Reloads {
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let outcome = under_way.await;
         self.under_way = None;
+        self.manager.tell_reloaded();
         let renewed = outcome.unwrap_or_else(|error| {
             tracing::error!("the reload failed; the old configuration stays in effect: {error}");
             None
