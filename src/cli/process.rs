@@ -42,8 +42,8 @@ impl Ready {
         }
     }
 
-    /// Says that Weir reads its configuration again; [`Ready::tell_reloaded`] must follow. systemd.service(5),
-    /// `Type=notify-reload`.
+    /// Says that Weir reads its configuration again; [`Ready::tell_reloaded`] must follow.
+    /// systemd.service(5), `Type=notify-reload`.
     pub fn tell_reloading(self) {
         if self == Ready::Systemd {
             let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);

@@ -37,7 +37,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
     }
     let values = draft.values;
     let workers = match values.size(Key::Workers) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(weir_wire::limits::WORKERS),
         n => n,
     };
     let path = |key: Key| Some(values.text(key)).filter(|p| !p.is_empty());

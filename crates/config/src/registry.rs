@@ -196,7 +196,7 @@ const fn pins() -> Kind {
 }
 
 settings! {
-    Workers "" "workers", Kind::Count { min: 0, max: 1024, unit: "threads" }, "0", Restart, All,
+    Workers "" "workers", Kind::Count { min: 0, max: weir_wire::limits::WORKERS as u64, unit: "threads" }, "0", Restart, All,
         "Worker threads. 0: one for each core.";
     Pidfile "" "pidfile" = "pidfile", Kind::Path, "", Restart, All,
         "File that Weir writes its process ID to.";

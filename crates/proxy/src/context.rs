@@ -4,6 +4,7 @@ use crate::berths::Berths;
 use crate::console::Hatch;
 use crate::crypto::Submit;
 use crate::greeting::Greetings;
+use crate::ids::{Key, Numbers};
 use crate::mail::{Mail, WingMail};
 use crate::panics::Panics;
 use crate::pool::Registry;
@@ -46,6 +47,8 @@ pub struct Shared<N: Net> {
     pub submit: Submit,
     /// Fills a buffer with random bytes.
     pub random: Random,
+    /// By which clients are known outside.
+    pub numbers: Numbers,
     /// Clients connected, in the whole process.
     pub clients: AtomicUsize,
     /// Those of them who have proved who they are.
@@ -96,6 +99,11 @@ impl<N: Net> Cx<'_, N> {
     /// Now, in milliseconds of the same clock.
     pub fn now_ms(&self) -> u64 {
         self.net.now_ns() / 1_000_000
+    }
+
+    /// The number of a client of this worker.
+    pub fn number(&self, client: Key) -> u32 {
+        self.shared.numbers.of(self.worker, client)
     }
 
     /// Fresh random bytes.

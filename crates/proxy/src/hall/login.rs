@@ -8,7 +8,7 @@ use crate::books::{Claim, Want};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, silence};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
-use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
+use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag};
 use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
@@ -520,7 +520,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// What the login of the client with this key starts from.
 pub(super) fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> AcceptParams {
     AcceptParams {
-        id: ClientId::new(client_number(cx.worker, key), key.generation()),
+        id: ClientId::new(cx.number(key), key.generation()),
         nonce: cx.nonce(),
         unix: matches!(peer, Peer::Unix { .. }),
         tls: cx.settings.tls.offer,
