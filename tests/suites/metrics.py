@@ -91,6 +91,27 @@ def the_longest_wait_is_that_of_the_client_that_waits_now(_context):
         waiter.close()
 
 
+@weir
+def what_is_set_ahead_of_requests_is_counted(_context):
+    """Only where another client's settings are in the way."""
+    setting = "set work_mem = '{}MB'" if KIND == "postgres" else "set sort_buffer_size = {}0000"
+    with start(pool="default_pool_size = 1\npipeline_depth = 1") as w, enter(w) as one, enter(w) as other:
+        def injected():
+            return w.metric("weir_injected_settings", database="app")
+
+        one.ask("select 1")
+        other.ask("select 1")
+        before = injected()
+        one.ask(setting.format(7))
+        for _ in range(5):
+            one.ask("select 1")
+        assert injected() == before, "it set it itself, and is alone"
+        other.ask("select 1")
+        one.ask("select 1")
+        other.ask("select 1")
+        assert injected() >= before + 3, injected()
+
+
 def readiness(w, path):
     try:
         return 200, w.http(path)

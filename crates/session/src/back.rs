@@ -18,6 +18,15 @@ pub enum Repeated {
     Torn,
 }
 
+/// What Weir has sent ahead of requests because their clients' sessions moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Injected {
+    /// Statements prepared.
+    pub prepares: u32,
+    /// Commands that set settings or the schema.
+    pub settings: u32,
+}
+
 /// The server's end: a queue of requests, what is owed for each, and where the boundary is.
 pub trait Back: Send {
     /// Its clients.
@@ -196,8 +205,8 @@ pub trait Back: Send {
     fn is_mid_message(&self) -> bool;
     /// Idle, nothing owed, no part of a message read, and no request of Weir's own has failed.
     fn is_reusable(&self) -> bool;
-    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
-    fn take_injected_prepares(&mut self) -> u32;
+    /// What has been brought here for clients that had it elsewhere, since this was asked last.
+    fn take_injected(&mut self) -> Injected;
     /// Nothing can make this server usable again, not even waiting for what it owes: close it.
     fn is_broken(&self) -> bool;
     /// Since its login began something has changed that its session does not see (accounts, global settings):

@@ -7,7 +7,7 @@ use crate::ids::Key;
 use crate::panics::inject;
 use crate::server::{ServerPhase, ServerState};
 use crate::settings::PoolMode;
-use crate::wing::{Back, Front, Welcomes, Wing};
+use crate::wing::{Back, Front, Injected, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pin, Pins};
 
@@ -51,12 +51,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.note_answered(took_ns, transaction_ns);
         }
         let back = self.servers.get_mut(server).and_then(|server| server.back());
-        let injected = back.map_or(0, |back| back.take_injected_prepares());
+        let injected = back.map_or_else(Injected::default, |back| back.take_injected());
         if let Some(id) = id {
             self.count_pool(id, |cells| {
                 cells.requests.inc();
-                if injected > 0 {
-                    cells.injected_prepares.add(u64::from(injected));
+                if injected != Injected::default() {
+                    cells.note_injected(injected.prepares, injected.settings);
                 }
             });
         }
