@@ -112,6 +112,25 @@ def what_is_set_ahead_of_requests_is_counted(_context):
         assert injected() >= before + 3, injected()
 
 
+@weir
+def errors_of_the_database_are_counted_by_code(_context):
+    failing = {"selec nonsense": ("42601", "1064"), "select * from not_there": ("42P01", "1146")}
+    with start() as w, enter(w) as wire:
+        def count_of(code):
+            return sum(value for key, value in w.metrics().items() if key.startswith("weir_server_errors_total{") and f'code="{code}"' in key)
+
+        for turn in (1, 2):
+            for sql, codes in failing.items():
+                with contextlib.suppress(pgwire.ServerError, mywire.MyError):
+                    wire.ask(sql)
+                code = codes[0] if KIND == "postgres" else codes[1]
+                # The client has its answer before that is counted.
+                eventually(lambda code=code, turn=turn: count_of(code) == turn, sql)
+        wire.ask("select 1")
+        codes = [key for key in w.metrics() if key.startswith("weir_server_errors_total")]
+        assert len(codes) == 2, codes
+
+
 def readiness(w, path):
     try:
         return 200, w.http(path)

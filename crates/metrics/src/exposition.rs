@@ -55,6 +55,7 @@ impl prometheus_client::collector::Collector for Collector {
             });
         }
         rows.encode(&mut encoder, WingTotals::FAMILIES)?;
+        encode_errors(&mut encoder, &totals)?;
         let pools = self.metrics.pool_totals();
         let mut rows = Rows::default();
         for (labels, totals) in &pools {
@@ -92,6 +93,27 @@ pub(crate) const DURATIONS: [Duration; 4] = [
         |totals| &totals.login_duration,
     ),
 ];
+
+/// What `weir_server_errors` is.
+pub(crate) const ERRORS_HELP: &str = "Requests that failed in the database, by SQLSTATE (PostgreSQL) or error number (MySQL, MariaDB). `other`: codes beyond the first 128.";
+
+fn encode_errors(
+    encoder: &mut DescriptorEncoder,
+    totals: &[(&'static str, Totals)],
+) -> Result<(), fmt::Error> {
+    let mut metric =
+        encoder.encode_descriptor("weir_server_errors", ERRORS_HELP, None, MetricType::Counter)?;
+    for (protocol, totals) in totals {
+        let errors = &totals.errors;
+        let named = errors.by_code.iter().map(|(code, count)| (code.to_string(), *count));
+        let rest = (errors.rest > 0).then(|| ("other".to_owned(), errors.rest));
+        for (code, count) in named.chain(rest) {
+            let labels = [("protocol", *protocol), ("code", code.as_str())];
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, f64>(&count, None)?;
+        }
+    }
+    Ok(())
+}
 
 fn encode_moments(encoder: &mut DescriptorEncoder, moments: &[Moment]) -> Result<(), fmt::Error> {
     for row in moment::ROWS {

@@ -1,6 +1,6 @@
 //! The list of all metrics for the manual, from the table.
 
-use crate::exposition::{DURATIONS, TURNS};
+use crate::exposition::{DURATIONS, ERRORS_HELP, TURNS};
 use crate::moment::ROWS;
 use crate::table::{Family, Kind, PoolTotals, WingTotals};
 use std::fmt::Write;
@@ -33,6 +33,7 @@ pub fn markdown() -> String {
          | name | kind | meaning |\n|---|---|---|\n",
     );
     rows(&mut out, WingTotals::FAMILIES);
+    let _ = writeln!(out, "| `weir_server_errors_total` | counter | {ERRORS_HELP} |");
     for (name, help, _) in DURATIONS {
         let _ = writeln!(out, "| `{name}_seconds` | histogram | {help} |");
     }

@@ -2,7 +2,7 @@
 //! `WEIR_UPDATE=1 cargo test -p weir-metrics`.
 
 use weir_metrics::{Metrics, PoolLabels, PoolNow, expose};
-use weir_wire::{FaultKind, Pin};
+use weir_wire::{ErrorCode, FaultKind, Pin};
 
 #[test]
 fn golden() {
@@ -33,6 +33,7 @@ fn golden() {
     };
     one.transaction_duration.record_ns(3_000_000);
     one.login_duration.record_ns(40_000);
+    one.errors.note(ErrorCode::of_sqlstate(b"22P02").expect("a code"));
     let labels = PoolLabels { protocol: "mysql", database: "shop".to_owned(), user: "bob".to_owned() };
     let now = PoolNow {
         labels,

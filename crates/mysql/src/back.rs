@@ -29,7 +29,7 @@ use crate::warnings::Kept;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use weir_session::Injected;
+use weir_session::Tally;
 use weir_session::login::CancelPlan;
 use weir_session::login::{Changes, ServerGreeting};
 use weir_sql::catalogue::Answer;
@@ -73,7 +73,7 @@ pub struct Back {
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
-    pub(crate) injected: Injected,
+    pub(crate) tally: Tally,
     /// A client left in the middle of something that may have left a trace.
     pub(crate) tainted: bool,
     /// Part of a message was read.
@@ -159,7 +159,7 @@ impl Back {
             found_here: 0,
             next_here: 0,
             broken: false,
-            injected: Injected::default(),
+            tally: Tally::default(),
             tainted: false,
             mid_message: false,
             needs_setup: false,
@@ -310,7 +310,7 @@ impl weir_session::Back for Back {
             found_here: 0,
             next_here: 0,
             broken: false,
-            injected: Injected::default(),
+            tally: Tally::default(),
             tainted: false,
             mid_message: false,
             needs_setup: false,
@@ -383,8 +383,8 @@ impl weir_session::Back for Back {
             && !self.mid_message
     }
 
-    fn take_injected(&mut self) -> Injected {
-        std::mem::take(&mut self.injected)
+    fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
     }
 
     /// Every request of this protocol ends by itself.

@@ -214,6 +214,9 @@ pub const SLOW_STATEMENTS: usize = 1_024;
 /// 16 kB at most. One that is forgotten has a server to itself once more.
 pub const SEEN_STATEMENTS: usize = 4_096;
 
+/// Codes of servers' errors that a worker tells apart for each protocol in its metrics.
+pub const ERROR_CODES: usize = 128;
+
 /// Workers of one process: a client's number names its worker in 6 bits.
 pub const WORKERS: usize = 64;
 

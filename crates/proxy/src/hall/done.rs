@@ -7,7 +7,7 @@ use crate::ids::Key;
 use crate::panics::inject;
 use crate::server::{ServerPhase, ServerState};
 use crate::settings::PoolMode;
-use crate::wing::{Back, Front, Injected, Welcomes, Wing};
+use crate::wing::{Back, Front, Tally, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pin, Pins};
 
@@ -47,16 +47,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !rides {
             self.note_history(key, took_ns);
         }
-        if greeted {
-            self.cells.note_answered(took_ns, transaction_ns);
-        }
         let back = self.servers.get_mut(server).and_then(|server| server.back());
-        let injected = back.map_or_else(Injected::default, |back| back.take_injected());
+        let tally = back.map_or_else(Tally::default, |back| back.take_tally());
+        if greeted {
+            self.cells.note_answered(took_ns, transaction_ns, tally.error);
+        }
         if let Some(id) = id {
             self.count_pool(id, |cells| {
                 cells.requests.inc();
-                if injected != Injected::default() {
-                    cells.note_injected(injected.prepares, injected.settings);
+                if tally != Tally::default() {
+                    cells.note_injected(tally.prepares, tally.settings);
                 }
             });
         }
