@@ -221,6 +221,7 @@ fn timeouts(values: &Values) -> Timeouts {
         drain_timeout_ms: values.millis(Key::DrainTimeout),
         dns_max_ttl_ms: values.millis(Key::DnsMaxTtl),
         log_pins_after_ms: values.millis(Key::LogPinsAfter),
+        log_min_duration_ms: values.millis(Key::LogMinDuration),
     }
 }
 

@@ -321,6 +321,8 @@ pub struct Timeouts {
     pub dns_max_ttl_ms: u64,
     /// A client that has kept its server for this long because of a pin is logged while others wait.
     pub log_pins_after_ms: u64,
+    /// Requests that take as long are logged; 0: none.
+    pub log_min_duration_ms: u64,
 }
 
 impl Timeouts {

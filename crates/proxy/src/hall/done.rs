@@ -34,6 +34,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         client.inflight = client.inflight.saturating_sub(1);
         let (greeted, id, inflight) = (client.is.greeted, client.pool, client.inflight);
         self.crowd.answered += 1;
+        self.note_slow(cx, key, took_ns);
         self.heard_out(key, server, boundary);
         // Whatever the client keeps its server for from here on, it is no longer for that request.
         self.books().note_quick(key, false);

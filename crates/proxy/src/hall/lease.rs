@@ -42,6 +42,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, since_ns: u64) {
         let waited_ns = cx.now_ns().saturating_sub(since_ns);
         self.cells.wait_duration.record_ns(waited_ns);
+        self.note_wait(cx, key, waited_ns);
         let id = self.clients.get(key).and_then(|client| client.pool);
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
             pool.entry.shared.note_waited(cx.worker, waited_ns);
@@ -96,6 +97,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         self.note_cause(key, request);
+        self.note_asked(cx, key, request);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state(), ServerState::Leased(key));

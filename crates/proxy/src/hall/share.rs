@@ -220,6 +220,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(since_ns) = waited_since_ns {
             self.note_waited(cx, key, since_ns);
         }
+        self.note_ride(cx, key, len as usize);
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };
