@@ -6,6 +6,8 @@ use super::process::{Pidfile, Ready, is_background, leave_session};
 use super::{Failure, VERSION, reach};
 use anyhow::{Context, anyhow};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +21,7 @@ use weir_admin::console::{Act, Console};
 use weir_admin::http::{self, Pages};
 use weir_config::{SetArgument, Snapshot, Sources, diff, load};
 use weir_net::Target;
-use weir_net::listener::cure_of_taken_port;
+use weir_net::listener::{ListenOptions, bind, cure_of_taken_port};
 use weir_proxy::Proxy;
 use weir_proxy::sizing::{self, Sizing};
 
@@ -67,7 +69,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot wait for signals")?;
     let mut snapshot = Arc::new(plan.snapshot);
     let started = snapshot.clone();
-    let http = listen_http(&snapshot).await?;
+    let http = listen_http(&snapshot)?;
     // Before the listeners: a second process of the same file must not take the sockets of the first.
     let pidfile = snapshot.pidfile.as_deref().map(Pidfile::write).transpose()?;
     let proxy = Arc::new(
@@ -194,11 +196,12 @@ fn pages(
 }
 
 /// The HTTP listeners. The default address may be another Weir's: then this one does without.
-async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
+fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
     let mut listeners = Vec::new();
-    for address in &snapshot.http {
-        match TcpListener::bind(address).await {
+    for (address, optional) in &snapshot.http {
+        match open_http(*address) {
             Ok(listener) => listeners.push(listener),
+            Err(_) if *optional => {}
             Err(error) if snapshot.http_required => {
                 let cure = match error.kind() {
                     ErrorKind::AddrInUse => format!(". {}", cure_of_taken_port(*address)),
@@ -212,6 +215,13 @@ async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
         }
     }
     Ok(listeners)
+}
+
+/// As for clients: `0.0.0.0` and `[::]` are two addresses.
+fn open_http(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let bound = bind(&Target::Tcp(address), 1, &ListenOptions::default()).map_err(|error| error.source)?;
+    let listener = bound.listeners.into_iter().next().ok_or(ErrorKind::NotFound)?;
+    TcpListener::from_std(OwnedFd::from(listener).into())
 }
 
 fn announce(proxy: &Proxy) {

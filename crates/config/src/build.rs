@@ -181,11 +181,11 @@ fn check_log_level(draft: &mut Draft) {
     }
 }
 
-fn http(draft: &mut Draft) -> Vec<SocketAddr> {
+fn http(draft: &mut Draft) -> Vec<(SocketAddr, bool)> {
     let mut all = Vec::new();
     for item in draft.values.list(Key::HttpListen).to_vec() {
         match tcp(&item, 9930) {
-            Ok(found) => all.extend(found.into_iter().map(|(at, _)| at)),
+            Ok(found) => all.extend(found),
             Err(text) => {
                 let place = draft.places.get(&Key::HttpListen).cloned();
                 draft.findings.problem(place, format!("http.listen: `{item}` {text}"));

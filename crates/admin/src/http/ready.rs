@@ -45,7 +45,7 @@ pub(super) async fn ready(State(pages): State<Arc<Pages>>, of: Result<Query<Of>,
 fn ready_for<'a>(databases: impl Iterator<Item = &'a DatabaseNow>, name: &str) -> Answer {
     let mut databases = databases.peekable();
     if databases.peek().is_none() {
-        return (StatusCode::NOT_FOUND, format!("no database {name:?} is configured or in use\n"));
+        return (StatusCode::NOT_FOUND, format!("no database `{name}` is configured or in use\n"));
     }
     let obstacles: Vec<String> = databases.filter_map(obstacle).collect();
     match obstacles.is_empty() {

@@ -141,7 +141,7 @@ async fn a_database_that_is_down_is_named_and_only_its_own_readiness_says_so() {
         ("old", "503", "postgres database old is paused (RESUME ends it)\n"),
         ("gone", "503", "postgres database gone is disabled for new clients (ENABLE ends it)\n"),
         ("a%20b", "200", "ready\n"),
-        ("other", "404", "no database \"other\" is configured or in use\n"),
+        ("other", "404", "no database `other` is configured or in use\n"),
     ] {
         let answer = endpoint.get(&format!("/readyz?database={name}")).await;
         assert!(
