@@ -2,7 +2,7 @@
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 MAKEFLAGS += --no-print-directory
-.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq regress-mariadb torture soak build release optimised servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large bench-quiet bench-state bench-once sim mutants models fuzz panics coverage sanitize deb rpm test-packages
+.PHONY: help setup demo test lint unit drivers drivers-newest apps differential regress regress-newest regress-libpq regress-mariadb torture soak build release optimised servers-up servers-down bench-relay bench-builds bench-code bench-share bench-100k bench-mixed bench-tpcc bench-memory bench-storm bench-login bench-30k bench-connections bench-beside bench-large bench-quiet bench-state bench-once sim mutants models fuzz panics coverage sanitize deb rpm tarball test-packages test-image test-chart
 
 help: ## This list
 	@echo "Weir. On a Debian machine with Rust, nothing else has to be prepared:"
@@ -39,9 +39,19 @@ deb: ## The package for Debian and Ubuntu, in target/packages (PROFILE=checked o
 rpm: ## The package for Fedora, RHEL and SUSE, in target/packages (PROFILE=checked or optimised: of that build)
 	@packaging/build rpm
 
-test-packages: deb rpm ## Both packages: the .deb is installed in a Debian root of its own, run, upgraded and purged, the .rpm in a directory (as root)
+tarball: ## The program with its manual pages, completions and examples, in target/packages (PROFILE likewise)
+	@packaging/build tar
+
+test-packages: deb rpm tarball ## The packages: the .deb is installed in a Debian root of its own, run, upgraded and purged, the others in a directory (as root)
 	@packaging/test-deb
 	@packaging/test-rpm
+	@packaging/test-tarball
+
+test-image: ## The image: its last stage in a Debian root of its own, run as an engine runs it (as root; WEIR_BIN=program, else PROFILE)
+	@packaging/test-image
+
+test-chart: ## The Helm chart: linted, rendered with several values, its objects and its weir.toml checked (needs helm)
+	@packaging/test-chart
 
 lint: ## Format and lints
 	@tests/run lint

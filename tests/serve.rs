@@ -210,6 +210,11 @@ fn the_service_manager_is_told() {
         command
     });
     assert_eq!(told(), "READY=1");
+    weir.signal("HUP");
+    let reloading = told();
+    let at = reloading.strip_prefix("RELOADING=1\nMONOTONIC_USEC=").expect("a reload begins");
+    assert!(at.parse::<u64>().expect("a time") > 0, "{reloading}");
+    assert_eq!(told(), "READY=1");
     weir.signal("INT");
     assert_eq!(told(), "STOPPING=1");
     assert_eq!(weir.end().0, Some(0));
@@ -265,6 +270,22 @@ fn an_address_that_is_taken_is_1() {
     assert_eq!(output.status.code(), Some(1));
     let wanted = format!("weir: cannot listen on {address} for HTTP: ");
     assert!(text(&output.stderr).contains(&wanted), "{}", text(&output.stderr));
+}
+
+#[test]
+fn http_on_all_addresses() {
+    let free = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = free.local_addr().unwrap().port();
+    drop(free);
+    let weir = serve(&folder("all"), &[&format!("--set=http.listen=*:{port}")]);
+    assert_eq!(weir.http, SocketAddr::from(([0, 0, 0, 0], port)));
+    assert!(weir.get("/healthz").starts_with("HTTP/1.1 200"));
+    weir.signal("TERM");
+    let (code, said) = weir.end();
+    assert_eq!(code, Some(0), "{said}");
+    // Where the system has no IPv6, nothing listens there, and that is no error.
+    let has_v6 = std::net::TcpListener::bind("[::1]:0").is_ok();
+    assert_eq!(said.contains(&format!("listens on http://[::]:{port}")), has_v6, "{said}");
 }
 
 /// The binary under the name `pgbouncer`.

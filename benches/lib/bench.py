@@ -68,6 +68,8 @@ class Proxy:
     def __init__(self, name, port, command, log, limit=None, user=None, url=None, http_port=None):
         self.name, self.port, self.log, self.http_port = name, port, log, http_port
         self.url = url or url_of("postgres", port, USER)
+        # Further processes of the same.
+        self.others = []
 
         def prepare():
             if limit:
@@ -95,6 +97,10 @@ class Proxy:
     def pid(self):
         return self.process.pid
 
+    @property
+    def pids(self):
+        return [self.pid, *(other.pid for other in self.others)]
+
     def states(self, name):
         """Weir's samples of this name: {name and labels: value}."""
         with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/metrics", timeout=20) as answer:
@@ -110,6 +116,8 @@ class Proxy:
             return next(int(line.split()[1]) for line in f if line.startswith("VmRSS:"))
 
     def stop(self):
+        for other in self.others:
+            other.stop()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGQUIT if self.name == "weir" else signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -158,10 +166,10 @@ def pgbouncer_version():
     return (re.search(r"[0-9]+(\.[0-9]+)+", out) or ["unknown"])[0]
 
 
-def pgbouncer(backend_port, pool_size=8, clients=19_000, settings=(), users=None, files=()):
+def pgbouncer(backend_port, pool_size=8, clients=19_000, settings=(), users=None, files=(), processes=1):
     """PgBouncer before the same server, in transaction mode, over the same kind of connection. `settings` replace or follow those
     here; DIR in them is a directory that PgBouncer can read and write, with copies of `files`. `users`: by name, the password or what the server
-    stores in its place."""
+    stores in its place. `processes`: so many on one port (so_reuseport), which share the pool's size."""
     program = pgbouncer_program()
     if program is None:
         raise SystemExit("pgbouncer is missing: tests/setup installs it")
@@ -194,12 +202,14 @@ auth_type = trust
 server_tls_sslmode = disable
 auth_file = {users}
 pool_mode = transaction
-default_pool_size = {pool_size}
+default_pool_size = {pool_size // processes}
 max_client_conn = {clients}
+so_reuseport = {int(processes > 1)}
 {settings}
 """)
     proxy = Proxy("pgbouncer", port, [program, ini], log, user=user)
     proxy.directory = directory
+    proxy.others = [Proxy("pgbouncer", port, [program, ini], log_path(f"pgbouncer.{n + 2}.log"), user=user) for n in range(processes - 1)]
     return proxy
 
 
@@ -237,7 +247,9 @@ def run(url, workload="select_one", pids=None, limit=None, check=True, until=Non
         for one in value if isinstance(value, list) else [value]:
             command += [f"--{name.replace('_', '-')}"] + ([] if one is True else [str(one)])
     if pids:
-        command += ["--pids", ",".join(f"{name}={pid}" for name, pid in pids.items())]
+        # Of several processes of one name the report has each.
+        each = [(f"{name}.{n}" if n else name, pid) for name, of in pids.items() for n, pid in enumerate(of if isinstance(of, list) else [of])]
+        command += ["--pids", ",".join(f"{name}={pid}" for name, pid in each)]
 
     def prepare():
         if limit:
@@ -254,7 +266,10 @@ def run(url, workload="select_one", pids=None, limit=None, check=True, until=Non
     with open(path, encoding="utf-8") as f:
         report = json.load(f)
     os.remove(path)
-    report["cpu"] = {p["name"]: p["cpu_us_per_query"] or 0.0 for p in report["processes"]}
+    report["cpu"] = {}
+    for p in report["processes"]:
+        name = p["name"].partition(".")[0]
+        report["cpu"][name] = report["cpu"].get(name, 0.0) + (p["cpu_us_per_query"] or 0.0)
     if check and (report["errors"] or report["given_up"]):
         print(f"{report['errors']} errors at {url}:", file=sys.stderr)
         for error in report["errors_by_code"]:

@@ -301,6 +301,7 @@ impl World {
                 worker.work(ticket, work);
                 Ok(())
             }),
+            numbers: weir_proxy::ids::Numbers::new([0x5a; 4]),
             random: Box::new(move |bytes| random.lock().unwrap_or_else(|e| e.into_inner()).fill(bytes)),
             clients: AtomicUsize::new(0),
             proven: AtomicUsize::new(0),

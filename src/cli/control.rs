@@ -6,6 +6,8 @@ use super::process::{Pidfile, Ready, is_background, leave_session};
 use super::{Failure, VERSION, reach};
 use anyhow::{Context, anyhow};
 use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +21,7 @@ use weir_admin::console::{Act, Console};
 use weir_admin::http::{self, Pages};
 use weir_config::{SetArgument, Snapshot, Sources, diff, load};
 use weir_net::Target;
-use weir_net::listener::cure_of_taken_port;
+use weir_net::listener::{ListenOptions, bind, cure_of_taken_port};
 use weir_proxy::Proxy;
 use weir_proxy::sizing::{self, Sizing};
 
@@ -67,7 +69,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let mut signals = Signals::new().context("cannot wait for signals")?;
     let mut snapshot = Arc::new(plan.snapshot);
     let started = snapshot.clone();
-    let http = listen_http(&snapshot).await?;
+    let http = listen_http(&snapshot)?;
     // Before the listeners: a second process of the same file must not take the sockets of the first.
     let pidfile = snapshot.pidfile.as_deref().map(Pidfile::write).transpose()?;
     let proxy = Arc::new(
@@ -95,7 +97,7 @@ async fn control(plan: Plan<'_>) -> Result<(), Failure> {
     let mut sizes = interval_at(Instant::now() + sizing::EVERY, sizing::EVERY);
     sizes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut looked = Instant::now();
-    let mut reloads = Reloads::new(plan.sources.clone(), started);
+    let mut reloads = Reloads::new(plan.sources.clone(), started, plan.ready);
     loop {
         tokio::select! {
             outcome = &mut end => {
@@ -176,10 +178,10 @@ fn pages(
     console: &Arc<Console>,
     warnings: Vec<String>,
 ) -> Arc<Pages> {
-    let metrics = proxy.metrics().clone();
+    let exposed = proxy.clone();
     let ends = ends.map(Arc::clone);
     Arc::new(Pages {
-        metrics: Box::new(move || weir_metrics::expose(&metrics, VERSION)),
+        metrics: Box::new(move || weir_metrics::expose(exposed.metrics(), VERSION, exposed.pools_now())),
         metrics_type: weir_metrics::CONTENT_TYPE,
         ready: Box::new(move || {
             if ends.iter().any(|end| end.load(Ordering::Relaxed)) {
@@ -194,11 +196,12 @@ fn pages(
 }
 
 /// The HTTP listeners. The default address may be another Weir's: then this one does without.
-async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
+fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
     let mut listeners = Vec::new();
-    for address in &snapshot.http {
-        match TcpListener::bind(address).await {
+    for (address, optional) in &snapshot.http {
+        match open_http(*address) {
             Ok(listener) => listeners.push(listener),
+            Err(_) if *optional => {}
             Err(error) if snapshot.http_required => {
                 let cure = match error.kind() {
                     ErrorKind::AddrInUse => format!(". {}", cure_of_taken_port(*address)),
@@ -212,6 +215,13 @@ async fn listen_http(snapshot: &Snapshot) -> Result<Vec<TcpListener>, Failure> {
         }
     }
     Ok(listeners)
+}
+
+/// As for clients: `0.0.0.0` and `[::]` are two addresses.
+fn open_http(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let bound = bind(&Target::Tcp(address), 1, &ListenOptions::default()).map_err(|error| error.source)?;
+    let listener = bound.listeners.into_iter().next().ok_or(ErrorKind::NotFound)?;
+    TcpListener::from_std(OwnedFd::from(listener).into())
 }
 
 fn announce(proxy: &Proxy) {
@@ -245,13 +255,14 @@ struct Reloads {
     /// Who waits for the one under way, and for the one after it; and the setting that one of them changes.
     waiting: Vec<Waiter>,
     later: Vec<Waiter>,
+    manager: Ready,
 }
 
 /// Who waits for a reload, and which setting it is about.
 type Waiter = (oneshot::Sender<bool>, Option<String>);
 
 impl Reloads {
-    fn new(sources: Sources, started: Arc<Snapshot>) -> Reloads {
+    fn new(sources: Sources, started: Arc<Snapshot>, manager: Ready) -> Reloads {
         Reloads {
             sources,
             overrides: Vec::new(),
@@ -260,6 +271,7 @@ impl Reloads {
             again: false,
             waiting: Vec::new(),
             later: Vec::new(),
+            manager,
         }
     }
 
@@ -269,6 +281,7 @@ impl Reloads {
             return;
         }
         self.waiting = std::mem::take(&mut self.later);
+        self.manager.tell_reloading();
         let (proxy, running) = (proxy.clone(), running.clone());
         let (mut sources, started) = (self.sources.clone(), self.started.clone());
         sources.settings.extend(self.overrides.iter().cloned());
@@ -304,6 +317,7 @@ impl Reloads {
         let Some(under_way) = &mut self.under_way else { return std::future::pending().await };
         let outcome = under_way.await;
         self.under_way = None;
+        self.manager.tell_reloaded();
         let renewed = outcome.unwrap_or_else(|error| {
             tracing::error!("the reload failed; the old configuration stays in effect: {error}");
             None

@@ -78,8 +78,10 @@ Exit codes: 0 success; 1 a failure while running; 2 wrong arguments or configura
 3 the doctor found a blocker; 4 a benchmark with errors.
 
 Examples:
-  weir serve 'postgres://app:${PASSWORD}@127.0.0.1:5432/app'    # psql -h 127.0.0.1 -p 6432 -U app app
-  weir serve 'mysql://app:${PASSWORD}@127.0.0.1:3306/app'       # mysql -h 127.0.0.1 -P 6033 -u app -p app
+  weir serve 'postgres://app:${PASSWORD}@127.0.0.1:5432/app'
+      clients: psql -h 127.0.0.1 -p 6432 -U app app
+  weir serve 'mysql://app:${PASSWORD}@127.0.0.1:3306/app'
+      clients: mysql -h 127.0.0.1 -P 6033 -u app -p app
   weir serve --config weir.toml
   weir check-config pgbouncer.ini
   weir config convert pgbouncer.ini -o weir.toml

@@ -42,6 +42,23 @@ impl Ready {
         }
     }
 
+    /// Says that Weir reads its configuration again; [`Ready::tell_reloaded`] must follow.
+    /// systemd.service(5), `Type=notify-reload`.
+    pub fn tell_reloading(self) {
+        if self == Ready::Systemd {
+            let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+            let now_us = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
+            notify(&format!("RELOADING=1\nMONOTONIC_USEC={now_us}"));
+        }
+    }
+
+    /// Says that this is over: the new configuration is in effect, or the old one stays.
+    pub fn tell_reloaded(self) {
+        if self == Ready::Systemd {
+            notify("READY=1");
+        }
+    }
+
     /// Says that Weir is about to end.
     pub fn tell_stopping(self) {
         if self == Ready::Systemd {

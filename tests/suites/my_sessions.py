@@ -476,6 +476,28 @@ def server_restart(_context):
 
 
 @weir
+def a_kill_that_another_weir_gets_hits_nobody(_context):
+    """A load balancer may take it there. Each process draws the numbers of its clients for itself."""
+    with start() as one, start() as other, contextlib.ExitStack() as held:
+        here = [held.enter_context(Wire(one.target())) for _ in range(8)]
+        there = [held.enter_context(Wire(other.target())) for _ in range(8)]
+        assert not {wire.thread_id for wire in here} & {wire.thread_id for wire in there}
+        for wire in there:
+            wire.command(QUERY, "select sleep(1), connection_id()")
+        with Wire(other.target()) as killer:
+            for wire in here:
+                for what in ("kill query", "kill"):
+                    try:
+                        killer.ask(f"{what} {wire.thread_id}")
+                        raise AssertionError(f"{what} has found somebody")
+                    except MyError as e:
+                        assert e.code == 1094, e
+        for wire in there:
+            rows = [text_row(payload) for what, payload in wire.reply() if what == "row"]
+            assert rows == [["0", str(wire.thread_id)]], rows
+
+
+@weir
 def killed_connections(_context):
     """An operator ends Weir's idle connections on the server: the next clients never notice."""
     with start(pool_size=3) as w, admin() as a:

@@ -4,6 +4,7 @@ waiter is left behind, and what panics again and again ends. In debug builds onl
 
 import contextlib
 import functools
+import json
 import os
 import threading
 import urllib.error
@@ -11,8 +12,9 @@ import urllib.error
 from weirtest import mywire, pgwire
 from weirtest.case import Skip, eventually, weir
 from weirtest.private import PrivateServer
+from weirtest.relay import Relay
 from weirtest.target import PASSWORD
-from weirtest.weir import Weir, binary
+from weirtest.weir import Weir, binary, free_port
 
 SERVERS = ["postgres", "mysql"]
 KIND = os.environ.get("WEIR_SUITE", "[postgres").split("[")[1].rstrip("]")
@@ -288,3 +290,75 @@ def a_thread_that_would_be_missing_ends_the_process(_context):
     assert "has panicked where it cannot go on" in w.log(), w.log()[-2000:]
     with wires.Wire(server().superuser()) as admin:
         eventually(lambda: connections(admin) == 0, "no server is left")
+
+
+@weir
+def a_panic_over_a_servers_greeting_costs_nobody_anything(_context):
+    """The thread goes on asking."""
+    if KIND != "mysql":
+        raise Skip("PostgreSQL's servers do not speak first")
+    port = free_port()
+    text = (f'[databases.app]\nurl = "mysql://127.0.0.1:{port}/app"\n[users.app]\npassword = "{PASSWORD}"\n[console]\nadmin_users = ["app"]\n')
+    with contextlib.ExitStack() as ends:
+        w = Weir.configured(KIND, text, env={"WEIR_TEST_PANICS": "1000"})
+        ends.callback(w.kill)
+        with mywire.Wire(w.target(database="weir")) as wire, contextlib.suppress(mywire.MyError):
+            wire.ask("show version -- weir panics at greeting")
+        eventually(lambda: panics(w) == 1, "it is counted")
+        assert "the thread that reads servers' greetings has panicked" in w.log(), w.log()[-2000:]
+        with mywire.Wire(w.target(database="weir")) as wire:
+            unknown = wire.version
+        with Relay("127.0.0.1", port, server().port):
+
+            def learnt():
+                with mywire.Wire(w.target(database="weir")) as wire:
+                    return wire.version != unknown
+
+            eventually(learnt, "clients are greeted as the server greets")
+
+
+@weir
+def a_panic_over_a_further_worker_leaves_the_others_and_room_for_servers(_context):
+    """There is none from then on: who finds no place is told, and nobody takes the descriptors of servers and of the metrics."""
+    with start(most=1_000, settings=["limits.max_client_conn=400"], nofile=300) as w, contextlib.ExitStack() as held:
+        first = held.enter_context(wires.Wire(w.target()))
+        assert first.ask("select 'weir panics at nursery'") == [["weir panics at nursery"]]
+        # The next worker is ordered when three quarters of the first table's room are taken, that is 87.
+        came, told = [held.enter_context(wires.Wire(w.target())) for _ in range(90)], []
+        eventually(lambda: panics(w) == 1 and "the thread that starts workers has panicked" in w.log(), "it is counted and said")
+        for _ in range(300):
+            try:
+                came.append(held.enter_context(wires.Wire(w.target())))
+            except (pgwire.LoginRefused, mywire.MyError) as refused:
+                told.append(refused.code)
+                break
+        assert set(told) == {"53300" if KIND == "postgres" else 1040}, (told, len(came))
+        assert len(came) > 95, len(came)
+        # Servers are opened now, and were not before.
+        for sql in ("begin", "select 1 from counted where i = 1", "commit"):
+            for wire in came[:POOL]:
+                wire.ask(sql)
+        for wire in (first, *came):
+            assert wire.ask("select 1") == [["1"]]
+        came.pop().close()
+        eventually(lambda: is_let_in(w), "the place of one who has left is free")
+
+
+def is_let_in(w):
+    try:
+        wires.Wire(w.target()).close()
+    except (pgwire.LoginRefused, mywire.MyError):
+        return False
+    return True
+
+
+@weir
+def a_panic_is_one_object_of_a_log_in_json(_context):
+    with start(most=1_000, settings=["log.format=json"]) as w:
+        with contextlib.suppress(*REFUSED), wires.Wire(w.target()) as wire:
+            wire.ask("select 'weir panics at done'")
+        eventually(lambda: panics(w) == 1, "it is counted")
+        events = [json.loads(line) for line in w.log().splitlines()]
+        said = [event for event in events if "a test asked for a panic at done" in event["message"]]
+        assert len(said) == 1 and said[0]["level"] == "ERROR", events
+        assert any("has panicked: this is a defect of Weir" in event["message"] for event in events), events

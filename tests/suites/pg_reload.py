@@ -6,13 +6,13 @@ import functools
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 
 from weirtest.case import Skip, eventually, weir
 from weirtest.pgwire import SYNC, LoginRefused, ServerError, Wire, bind, execute, parse
 from weirtest.private import PrivateServer
+from weirtest.relay import Relay
 from weirtest.weir import PASSWORD, Weir
 
 SERVERS = ["postgres"]
@@ -204,52 +204,12 @@ def another_server_takes_over(_context):
         eventually(lambda: int(a.ask(ON_SERVER)[0][0]) == 1, "the old one has gone")
 
 
-class Relay:
-    """Another address of the server: who connects there is taken to it."""
-
-    def __init__(self, host, port):
-        self.listener = socket.create_server((host, port))
-        self.port = port
-        self.open = 0
-        self.lock = threading.Lock()
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        with contextlib.suppress(OSError):
-            while True:
-                near = self.listener.accept()[0]
-                far = socket.create_connection(("127.0.0.1", self.port))
-                self.count(1)
-                for a, b in ((near, far), (far, near)):
-                    threading.Thread(target=self.carry, args=(a, b, a is near), daemon=True).start()
-
-    def carry(self, a, b, counts):
-        with contextlib.suppress(OSError):
-            while got := a.recv(65536):
-                b.sendall(got)
-        for s in (a, b):
-            with contextlib.suppress(OSError):
-                s.shutdown(socket.SHUT_RDWR)
-        if counts:
-            self.count(-1)
-
-    def count(self, by):
-        with self.lock:
-            self.open += by
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.listener.close()
-
-
 @weir
 def servers_follow_a_host_that_gets_another_address(_context):
     """Who is in a transaction ends it where it is; idle connections to the old address are closed."""
     if os.geteuid() != 0 or not shutil.which("unshare"):
         raise Skip("a file of hosts of its own takes root and unshare")
-    with tempfile.NamedTemporaryFile("w", suffix=".hosts") as hosts, Relay("127.0.0.2", server().port) as old:
+    with tempfile.NamedTemporaryFile("w", suffix=".hosts") as hosts, Relay("127.0.0.2", server().port, server().port) as old:
         def is_now(address):
             hosts.seek(0)
             hosts.truncate()

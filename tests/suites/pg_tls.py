@@ -8,6 +8,7 @@ import signal
 import socket
 import ssl
 import tempfile
+import threading
 
 import psycopg
 
@@ -227,6 +228,28 @@ def cancel_requests_inside_tls(_context):
                 if kind == "E":
                     assert b"57014" in payload, payload
                     break
+
+
+@weir
+def a_cancel_request_inside_tls_ends_as_libpq_expects(_context):
+    """With TLS's own word for the end: libpq from 17 on reads the end of the connection, and took any other for an error."""
+    with front("sslmode=require", *shown("server"), url=behind("sslmode=require")) as w:
+        for port in (server().port, w.port):
+            with psycopg.connect(host="127.0.0.1", port=port, user="app_scram", password=PASSWORD, dbname="app", sslmode="require") as c:
+                ended = []
+
+                def run(c=c, ended=ended):
+                    try:
+                        c.execute("select pg_sleep(100)")
+                    except psycopg.Error as e:
+                        ended.append(type(e))
+
+                thread = threading.Thread(target=run)
+                thread.start()
+                eventually(running, "it runs")
+                c.cancel_safe(timeout=20)
+                thread.join()
+                assert ended == [psycopg.errors.QueryCanceled], (port, ended)
 
 
 def running():

@@ -4,6 +4,8 @@ import contextlib
 import json
 import re
 import socket
+import threading
+import time
 
 import psycopg
 import pymysql
@@ -149,3 +151,52 @@ def a_log_in_json_has_an_object_in_each_line(context):
         for event in ours:
             assert event["protocol"] == ("postgres" if kind == "postgres" else "mysql") and event["address"].startswith("127.0.0.1:"), event
             assert event["database"] == "app", event
+
+
+def slow_lines(w, statement):
+    """(took_ms, waited_ms) of each line about such a slow request."""
+    found = re.findall(r'slow request .*took_ms=(\d+) waited_ms=(\d+) statement="(.*?)"', w.log())
+    return [(int(took), int(waited)) for took, waited, shown in found if shown == statement]
+
+
+@weir
+def a_slow_request_is_logged_with_its_wait_and_without_its_values(context):
+    kind = context.kind
+    sleep = "select pg_sleep({}), 'secret'" if kind == "postgres" else "select sleep({}), 'secret'"
+    shown = "select pg_sleep(?), ?" if kind == "postgres" else "select sleep(?), ?"
+    with before(kind, "log.log_min_duration=1s", "pool.default_pool_size=1") as w, \
+            login(kind, w.port) as one, login(kind, w.port) as other, one.cursor() as a, other.cursor() as b:
+        a.execute("select 1")
+        a.execute(sleep.format(1.2))
+        took_ms, _ = eventually(lambda: slow_lines(w, shown), "it is logged")[0]
+        assert took_ms >= 1200 and "secret" not in w.log(), w.log()
+        names_client(lines(w, f'statement="{shown}"')[0], DEFAULT_USER[kind], kind)
+        a.execute("begin")
+        a.execute("select 1")
+        thread = threading.Thread(target=lambda: b.execute("select 'waits'"))
+        thread.start()
+        eventually(lambda: w.metric("weir_waiting_clients", protocol="postgres" if kind == "postgres" else "mysql") == 1, "it waits")
+        time.sleep(1.1)
+        a.execute("commit")
+        thread.join()
+        assert eventually(lambda: [line for line in slow_lines(w, "select ?") if line[1] >= 1000], "its wait counts")
+        if kind == "postgres":
+            a.execute("select pg_sleep(%s)", (1.2,), prepare=True)
+            assert eventually(lambda: slow_lines(w, "select pg_sleep($1)"), "so is a prepared one")[0][0] >= 1200
+        # All at once, so that some stand behind others.
+        shared = [login(kind, w.port) for _ in range(8)]
+        threads = [threading.Thread(target=lambda c=c, i=i: c.cursor().execute(sleep.format(1.2) + f", {i}")) for i, c in enumerate(shared)]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        eventually(lambda: len(slow_lines(w, f"{shown}, ?")) == 8, "each of them is logged")
+        for c in shared:
+            c.close()
+
+
+@weir
+def slow_requests_are_not_logged_unless_asked_for(context):
+    with before(context.kind) as w, login(context.kind, w.port) as c, c.cursor() as cursor:
+        cursor.execute("select pg_sleep(0.3)" if context.kind == "postgres" else "select sleep(0.3)")
+        assert "slow request" not in w.log()

@@ -37,7 +37,7 @@ pub(crate) fn build(mut draft: Draft) -> Result<Loaded, Problems> {
     }
     let values = draft.values;
     let workers = match values.size(Key::Workers) {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        0 => std::thread::available_parallelism().map_or(1, usize::from).min(weir_wire::limits::WORKERS),
         n => n,
     };
     let path = |key: Key| Some(values.text(key)).filter(|p| !p.is_empty());
@@ -181,11 +181,11 @@ fn check_log_level(draft: &mut Draft) {
     }
 }
 
-fn http(draft: &mut Draft) -> Vec<SocketAddr> {
+fn http(draft: &mut Draft) -> Vec<(SocketAddr, bool)> {
     let mut all = Vec::new();
     for item in draft.values.list(Key::HttpListen).to_vec() {
         match tcp(&item, 9930) {
-            Ok(found) => all.extend(found.into_iter().map(|(at, _)| at)),
+            Ok(found) => all.extend(found),
             Err(text) => {
                 let place = draft.places.get(&Key::HttpListen).cloned();
                 draft.findings.problem(place, format!("http.listen: `{item}` {text}"));
@@ -221,6 +221,7 @@ fn timeouts(values: &Values) -> Timeouts {
         drain_timeout_ms: values.millis(Key::DrainTimeout),
         dns_max_ttl_ms: values.millis(Key::DnsMaxTtl),
         log_pins_after_ms: values.millis(Key::LogPinsAfter),
+        log_min_duration_ms: values.millis(Key::LogMinDuration),
     }
 }
 

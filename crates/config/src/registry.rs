@@ -196,7 +196,7 @@ const fn pins() -> Kind {
 }
 
 settings! {
-    Workers "" "workers", Kind::Count { min: 0, max: 1024, unit: "threads" }, "0", Restart, All,
+    Workers "" "workers", Kind::Count { min: 0, max: weir_wire::limits::WORKERS as u64, unit: "threads" }, "0", Restart, All,
         "Worker threads. 0: one for each core.";
     Pidfile "" "pidfile" = "pidfile", Kind::Path, "", Restart, All,
         "File that Weir writes its process ID to.";
@@ -442,6 +442,8 @@ settings! {
         "Log errors that Weir itself sends to clients: refused logins and closed clients.";
     LogPinsAfter "log" "log_pins_after", seconds(), "60", Live, All,
         "Log each client that has kept its server connection for this time because of a pin while other clients of the pool wait: once for each pin, with the reason and the statement. 0 disables it.";
+    LogMinDuration "log" "log_min_duration", seconds(), "0", Live, All,
+        "Log each request that takes at least this time, the wait for a server included: how long it waited, how long the database took, and the statement without its values. 0 disables it; otherwise Weir reads each request once more.";
     Logfile "log" "logfile" = "logfile", Kind::Path, "", Restart, All,
         "File to append the log to, in addition to standard error.";
 }

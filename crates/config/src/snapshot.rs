@@ -50,8 +50,9 @@ pub struct Snapshot {
     pub workers: usize,
     /// Where clients connect.
     pub listeners: Vec<Listener>,
-    /// Where the HTTP endpoint listens. Empty: nowhere.
-    pub http: Vec<SocketAddr>,
+    /// Where the HTTP endpoint listens. Empty: nowhere. As with [`Listener`]s, an IPv6 address must be opened
+    /// with IPV6_V6ONLY; true: may be left out where the system has no such family.
+    pub http: Vec<(SocketAddr, bool)>,
     /// Somebody asked for `http`: not to be able to listen there is an error. Else it is a warning, because
     /// another Weir on this machine may have the default address.
     pub http_required: bool,
@@ -328,6 +329,8 @@ pub struct Timeouts {
     pub dns_max_ttl_ms: u64,
     /// A client that has kept its server for this long because of a pin is logged while others wait.
     pub log_pins_after_ms: u64,
+    /// Requests that take as long are logged; 0: none.
+    pub log_min_duration_ms: u64,
 }
 
 impl Timeouts {

@@ -299,7 +299,7 @@ fn arguments() {
         ),
         (
             good().with("workers", "many"),
-            "--set workers: workers must be a number of threads from 0 to 1024, not `many`",
+            "--set workers: workers must be a number of threads from 0 to 64, not `many`",
         ),
         (
             good().with("users.ann.pasword", "x"),

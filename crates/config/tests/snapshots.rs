@@ -45,7 +45,7 @@ fn password(route: &Route) -> String {
 fn one_url() {
     let snapshot = from_urls(&["postgres://app:secret@127.0.0.1:5432/app"]);
     assert_eq!(listeners(&snapshot), ["postgres 127.0.0.1:6432"]);
-    assert_eq!(snapshot.http, ["127.0.0.1:9930".parse().unwrap()]);
+    assert_eq!(snapshot.http, [("127.0.0.1:9930".parse().unwrap(), false)]);
     assert!(!snapshot.http_required);
     assert!(snapshot.workers > 0);
     assert!(snapshot.mysql.is_empty());
@@ -68,6 +68,15 @@ fn one_url() {
     // The user's name stands for a database that was not named.
     assert!(snapshot.route(Protocol::Postgres, &login("app", None), None).is_some());
     assert!(snapshot.route(Protocol::Postgres, &login("app", Some("other")), None).is_none());
+}
+
+#[test]
+fn http_on_all_addresses() {
+    let sources = Sources::urls(&["postgres://app:secret@127.0.0.1/app"]).with("http.listen", "*:9931");
+    let snapshot = load(&sources).unwrap_or_else(|problems| panic!("{problems}")).snapshot;
+    let [v4, v6] = ["0.0.0.0:9931", "[::]:9931"].map(|address| address.parse().unwrap());
+    assert_eq!(snapshot.http, [(v4, false), (v6, true)]);
+    assert!(snapshot.http_required);
 }
 
 #[test]

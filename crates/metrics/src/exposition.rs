@@ -1,7 +1,8 @@
 //! Metrics as OpenMetrics text. The cost depends on workers and pools, never on the number of clients.
 
 use crate::cell::{BUCKETS, HistogramTotals, bucket_end_us, count_bucket_end};
-use crate::metrics::{Metrics, PoolLabels, TurnTotals};
+use crate::metrics::{Metrics, PoolLabels, Totals, TurnTotals};
+use crate::moment::{self, Moment, PoolNow};
 use crate::table::{ExtraLabel, Family, Kind, PoolTotals, WingTotals};
 use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
@@ -15,10 +16,11 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// Every second end of a bucket is a `le`: half an octave is enough for a graph.
 const EXPOSED_EVERY: usize = 2;
 
-/// All metrics as OpenMetrics 1.0 text. `version` is the value of `weir_build_info`.
-pub fn expose(metrics: &Arc<Metrics>, version: &'static str) -> String {
+/// All metrics as OpenMetrics 1.0 text. `version` is the value of `weir_build_info`; `pools` is what the
+/// pools themselves know at this moment.
+pub fn expose(metrics: &Arc<Metrics>, version: &'static str, pools: Vec<PoolNow>) -> String {
     let mut registry = Registry::default();
-    registry.register_collector(Box::new(Collector { metrics: metrics.clone(), version }));
+    registry.register_collector(Box::new(Collector { metrics: metrics.clone(), version, pools }));
     let mut out = String::with_capacity(32 * 1024);
     match text::encode(&mut out, &registry) {
         Ok(()) => out,
@@ -35,6 +37,7 @@ pub(crate) const PANICS_HELP: &str =
 struct Collector {
     metrics: Arc<Metrics>,
     version: &'static str,
+    pools: Vec<PoolNow>,
 }
 
 impl prometheus_client::collector::Collector for Collector {
@@ -52,19 +55,82 @@ impl prometheus_client::collector::Collector for Collector {
             });
         }
         rows.encode(&mut encoder, WingTotals::FAMILIES)?;
+        encode_errors(&mut encoder, &totals)?;
         let pools = self.metrics.pool_totals();
         let mut rows = Rows::default();
         for (labels, totals) in &pools {
             totals.rows(&mut |family, label, value| rows.add(family, labels.pairs(), label, value));
         }
         rows.encode(&mut encoder, PoolTotals::FAMILIES)?;
-        let request: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.request_duration)).collect();
-        let help = "Time from the moment a request is sent to a server to the end of its reply, without the wait for a server.";
-        encode_histogram(&mut encoder, "weir_request_duration", help, &request)?;
-        let wait: Vec<_> = totals.iter().map(|(p, t)| (*p, &t.wait_duration)).collect();
-        let help = "Time that a request waited for a server.";
-        encode_histogram(&mut encoder, "weir_wait_duration", help, &wait)
+        encode_moments(&mut encoder, &moment::by_name(&self.pools, pools.iter().map(|(labels, _)| labels)))?;
+        for (name, help, of) in DURATIONS {
+            let rows: Vec<_> = totals.iter().map(|(protocol, totals)| (*protocol, of(totals))).collect();
+            encode_histogram(&mut encoder, name, help, &rows)?;
+        }
+        Ok(())
     }
+}
+
+/// A histogram of times: name without its unit, help, and where it is in the sums.
+type Duration = (&'static str, &'static str, fn(&Totals) -> &HistogramTotals);
+
+/// The histograms of times, in the order of the exposition.
+pub(crate) const DURATIONS: [Duration; 4] = [
+    (
+        "weir_request_duration",
+        "Time from the moment a request is sent to a server to the end of its reply, without the wait for a server.",
+        |totals| &totals.request_duration,
+    ),
+    ("weir_wait_duration", "Time that a request waited for a server.", |totals| &totals.wait_duration),
+    (
+        "weir_transaction_duration",
+        "Time from the first request of a transaction to its end, for transactions of several requests.",
+        |totals| &totals.transaction_duration,
+    ),
+    (
+        "weir_login_duration",
+        "Time from the moment a client connects to the end of its login, for logins that succeed.",
+        |totals| &totals.login_duration,
+    ),
+];
+
+/// What `weir_server_errors` is.
+pub(crate) const ERRORS_HELP: &str = "Requests that failed in the database, by SQLSTATE (PostgreSQL) or error number (MySQL, MariaDB). `other`: codes beyond the first 128.";
+
+fn encode_errors(
+    encoder: &mut DescriptorEncoder,
+    totals: &[(&'static str, Totals)],
+) -> Result<(), fmt::Error> {
+    let mut metric =
+        encoder.encode_descriptor("weir_server_errors", ERRORS_HELP, None, MetricType::Counter)?;
+    for (protocol, totals) in totals {
+        let errors = &totals.errors;
+        let named = errors.by_code.iter().map(|(code, count)| (code.to_string(), *count));
+        let rest = (errors.rest > 0).then(|| ("other".to_owned(), errors.rest));
+        for (code, count) in named.chain(rest) {
+            let labels = [("protocol", *protocol), ("code", code.as_str())];
+            metric.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, f64>(&count, None)?;
+        }
+    }
+    Ok(())
+}
+
+fn encode_moments(encoder: &mut DescriptorEncoder, moments: &[Moment]) -> Result<(), fmt::Error> {
+    for row in moment::ROWS {
+        let unit = row.unit.map(|unit| Unit::Other(unit.to_owned()));
+        let kind = if row.counter { MetricType::Counter } else { MetricType::Gauge };
+        let mut metric = encoder.encode_descriptor(row.name, row.help, unit.as_ref(), kind)?;
+        for (moment, value) in moments.iter().filter_map(|moment| Some((moment, (row.value)(moment)?))) {
+            let labels = moment.labels.pairs();
+            let mut labelled = metric.encode_family(&labels)?;
+            if row.counter {
+                labelled.encode_counter::<NoLabelSet, f64, f64>(&value, None)?;
+            } else {
+                labelled.encode_gauge(&value)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What workers count of themselves: name, kind and help, in the order of the exposition.

@@ -1,9 +1,11 @@
 //! The owners of cells, and their sums.
 
 use crate::cell::{CountTotals, Counts, Gauge, Histogram, HistogramTotals};
+use crate::codes::{CodeTotals, Codes};
 use crate::table::{PoolCells, PoolTotals, WingCells, WingTotals};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use weir_wire::ErrorCode;
 use weir_wire::limits::NAMED_POOLS;
 
 /// Database and user of the pools beyond [`NAMED_POOLS`].
@@ -31,6 +33,25 @@ pub struct WorkerCells {
     pub request_duration: Histogram,
     /// From the moment a request needs a server to the moment it has one.
     pub wait_duration: Histogram,
+    /// From the first request of a transaction to the end of its last one's reply, where it had several.
+    pub transaction_duration: Histogram,
+    /// From the moment a client connects to the end of its login.
+    pub login_duration: Histogram,
+    /// Requests that failed on a server.
+    pub errors: Codes,
+}
+
+impl WorkerCells {
+    /// A reply has come to its end, and perhaps a transaction of several requests with it.
+    pub fn note_answered(&self, took_ns: u64, transaction_ns: Option<u64>, error: Option<ErrorCode>) {
+        self.request_duration.record_ns(took_ns);
+        if let Some(code) = error {
+            self.errors.note(code);
+        }
+        if let Some(took_ns) = transaction_ns {
+            self.transaction_duration.record_ns(took_ns);
+        }
+    }
 }
 
 /// What one worker counts of itself, whatever the protocol.
@@ -84,6 +105,12 @@ pub struct Totals {
     pub request_duration: HistogramTotals,
     /// Of all workers.
     pub wait_duration: HistogramTotals,
+    /// Of all workers.
+    pub transaction_duration: HistogramTotals,
+    /// Of all workers.
+    pub login_duration: HistogramTotals,
+    /// Of all workers: by code, and those of codes beyond what a worker tells apart.
+    pub errors: CodeTotals,
 }
 
 impl Metrics {
@@ -177,6 +204,9 @@ impl Metrics {
             cells.wing.add_to(&mut totals.wing);
             cells.request_duration.add_to(&mut totals.request_duration);
             cells.wait_duration.add_to(&mut totals.wait_duration);
+            cells.transaction_duration.add_to(&mut totals.transaction_duration);
+            cells.login_duration.add_to(&mut totals.login_duration);
+            cells.errors.add_to(&mut totals.errors);
         }
         for pool in self.pools().iter().filter(|pool| pool.labels.protocol == self.protocols[number]) {
             pool.add_to(&mut totals.pools);

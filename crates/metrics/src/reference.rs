@@ -1,6 +1,7 @@
 //! The list of all metrics for the manual, from the table.
 
-use crate::exposition::TURNS;
+use crate::exposition::{DURATIONS, ERRORS_HELP, TURNS};
+use crate::moment::ROWS;
 use crate::table::{Family, Kind, PoolTotals, WingTotals};
 use std::fmt::Write;
 use weir_wire::FaultKind;
@@ -13,8 +14,8 @@ pub fn markdown() -> String {
          Prometheus reads `http://127.0.0.1:9930/metrics` ([`http.listen`](configuration.md#http)); the format is OpenMetrics text. A scrape costs the same\n\
          with one client and with 100,000.\n\n\
          | alert when | see |\n|---|---|\n\
-         | `weir_waiting_clients` stays above 0 | [Clients wait](troubleshooting.md#clients-wait-or-get-query_wait_timeout) |\n\
-         | `weir_server_connects_total{outcome=\"failed\"}` grows | [The database cannot be reached](troubleshooting.md#the-database-cannot-be-reached) |\n\
+         | `weir_longest_wait_seconds` is above what your applications may wait | [Clients wait](troubleshooting.md#clients-wait-or-get-query_wait_timeout) |\n\
+         | `weir_database_up` is 0 | [The database cannot be reached](troubleshooting.md#the-database-cannot-be-reached) |\n\
          | `weir_pinned_servers` is close to `weir_pool_size` | [Too many pinned servers](pins.md#too-many-pinned-servers) |\n\
          | `weir_accept_backoffs_total` grows | [Descriptors](troubleshooting.md#descriptors) |\n\
          | `weir_panics_total` or `weir_faults_total{kind=\"internal_error\"}` grows | [A defect of Weir](troubleshooting.md#wrong-data-a-hang-a-crash) |\n\n\
@@ -32,13 +33,20 @@ pub fn markdown() -> String {
          | name | kind | meaning |\n|---|---|---|\n",
     );
     rows(&mut out, WingTotals::FAMILIES);
+    let _ = writeln!(out, "| `weir_server_errors_total` | counter | {ERRORS_HELP} |");
+    for (name, help, _) in DURATIONS {
+        let _ = writeln!(out, "| `{name}_seconds` | histogram | {help} |");
+    }
     out.push_str(
-        "| `weir_request_duration_seconds` | histogram | Time from the moment a request is sent to a server to the end of its reply, without the wait for a server. |\n\
-         | `weir_wait_duration_seconds` | histogram | Time that a request waited for a server. |\n\n\
-         Metrics of a pool, with the labels `protocol`, `database` and `user`. Beyond 1,000 pools the rest is counted together as `(other)`:\n\n\
+        "\nMetrics of a pool, with the labels `protocol`, `database` and `user`. Beyond 1,000 pools the rest is counted together as `(other)`:\n\n\
          | name | kind | meaning |\n|---|---|---|\n",
     );
     rows(&mut out, PoolTotals::FAMILIES);
+    for row in ROWS {
+        let unit = row.unit.map_or_else(String::new, |unit| format!("_{unit}"));
+        let (total, kind) = if row.counter { ("_total", "counter") } else { ("", "gauge") };
+        let _ = writeln!(out, "| `{}{unit}{total}` | {kind} | {} |", row.name, row.help);
+    }
     out.push_str("\nKinds of `weir_faults_total`:\n\n| kind | meaning |\n|---|---|\n");
     for kind in FaultKind::ALL {
         let _ = writeln!(out, "| `{}` | {} |", kind.label(), kind.meaning());

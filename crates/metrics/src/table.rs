@@ -255,6 +255,10 @@ cells! {
         /// Statements prepared on a client's behalf.
         injected_prepares;
     }
+    Counter "weir_injected_settings", "Commands that Weir sent ahead of requests to give a server their client's settings or schema." {
+        /// Commands sent on a client's behalf.
+        injected_settings;
+    }
     Counter "weir_server_checks", "Checks of idle servers before use." {
         /// Checks sent.
         server_checks;
@@ -270,6 +274,14 @@ cells! {
     ; by {
         /// Pins for this reason.
         pins: Pin, "weir_pins", "reason", "Times a client kept its server beyond the transaction, by reason.";
+    }
+}
+
+impl PoolCells {
+    /// Weir has prepared statements and set settings on a server because their client's session moved.
+    pub fn note_injected(&self, prepares: u32, settings: u32) {
+        self.injected_prepares.add(prepares.into());
+        self.injected_settings.add(settings.into());
     }
 }
 

@@ -1,8 +1,8 @@
 //! The whole text of a scrape, compared with `tests/exposition.txt`. After a deliberate change:
 //! `WEIR_UPDATE=1 cargo test -p weir-metrics`.
 
-use weir_metrics::{Metrics, expose};
-use weir_wire::{FaultKind, Pin};
+use weir_metrics::{Metrics, PoolLabels, PoolNow, expose};
+use weir_wire::{ErrorCode, FaultKind, Pin};
 
 #[test]
 fn golden() {
@@ -31,7 +31,18 @@ fn golden() {
     let is_unused_kind = |line: &&str| {
         (line.starts_with("weir_faults_total") || line.starts_with("weir_pins_total")) && line.ends_with(" 0")
     };
-    let text = expose(&metrics, "1.2.3");
+    one.transaction_duration.record_ns(3_000_000);
+    one.login_duration.record_ns(40_000);
+    one.errors.note(ErrorCode::of_sqlstate(b"22P02").expect("a code"));
+    let labels = PoolLabels { protocol: "mysql", database: "shop".to_owned(), user: "bob".to_owned() };
+    let now = PoolNow {
+        labels,
+        up: Some(false),
+        longest_wait_ns: 1_500_000_000,
+        requests_ns: 250_000,
+        waits_ns: 7_000,
+    };
+    let text = expose(&metrics, "1.2.3", vec![now]);
     let text: String =
         text.lines().filter(|line| !is_unused_kind(line)).flat_map(|line| [line, "\n"]).collect();
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/exposition.txt");
@@ -49,7 +60,7 @@ fn golden() {
 fn every_family_is_named_once_and_described() {
     let metrics = Metrics::new(1, &["postgres"]);
     metrics.pool(0, "postgres", "app", "ann");
-    let text = expose(&metrics, "0");
+    let text = expose(&metrics, "0", Vec::new());
     let mut seen = std::collections::BTreeSet::new();
     for line in text.lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
         let name = line.split(' ').next().unwrap();

@@ -29,6 +29,7 @@ use crate::warnings::Kept;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_session::Tally;
 use weir_session::login::CancelPlan;
 use weir_session::login::{Changes, ServerGreeting};
 use weir_sql::catalogue::Answer;
@@ -72,7 +73,7 @@ pub struct Back {
     /// A request of Weir's own failed, or the end of a request cannot be sent any more.
     pub(crate) broken: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
-    pub(crate) injected_prepares: u32,
+    pub(crate) tally: Tally,
     /// A client left in the middle of something that may have left a trace.
     pub(crate) tainted: bool,
     /// Part of a message was read.
@@ -158,7 +159,7 @@ impl Back {
             found_here: 0,
             next_here: 0,
             broken: false,
-            injected_prepares: 0,
+            tally: Tally::default(),
             tainted: false,
             mid_message: false,
             needs_setup: false,
@@ -309,7 +310,7 @@ impl weir_session::Back for Back {
             found_here: 0,
             next_here: 0,
             broken: false,
-            injected_prepares: 0,
+            tally: Tally::default(),
             tainted: false,
             mid_message: false,
             needs_setup: false,
@@ -382,8 +383,8 @@ impl weir_session::Back for Back {
             && !self.mid_message
     }
 
-    fn take_injected_prepares(&mut self) -> u32 {
-        std::mem::take(&mut self.injected_prepares)
+    fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
     }
 
     /// Every request of this protocol ends by itself.

@@ -408,6 +408,7 @@ impl Back {
         }
         let sets_option = self.session.known && self.session.state.multi_statements != to.multi_statements;
         let commands = self.session.move_to(to, out);
+        self.tally.settings += commands;
         if sets_option && commands == 1 {
             entry.ahead.push_back(Ahead::Command);
             return;
@@ -571,7 +572,7 @@ impl Back {
             out.extend_from_slice(&key.text.text);
         });
         entry.ahead.push_back(Ahead::Prepare(PrepareAhead::new(key)));
-        self.injected_prepares += 1;
+        self.tally.prepares += 1;
     }
 }
 

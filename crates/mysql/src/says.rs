@@ -494,6 +494,36 @@ pub(crate) fn limits(text: &[u8]) -> bool {
     Words::new(text).any(|piece| piece.is(b"LIMIT"))
 }
 
+/// A function stands in it that makes one row of many.
+pub(crate) fn aggregates(text: &[u8]) -> bool {
+    let names: [&[u8]; 18] = [
+        b"COUNT",
+        b"MAX",
+        b"MIN",
+        b"SUM",
+        b"AVG",
+        b"GROUP_CONCAT",
+        b"JSON_ARRAYAGG",
+        b"JSON_OBJECTAGG",
+        b"BIT_AND",
+        b"BIT_OR",
+        b"BIT_XOR",
+        b"STD",
+        b"STDDEV",
+        b"STDDEV_POP",
+        b"STDDEV_SAMP",
+        b"VARIANCE",
+        b"VAR_POP",
+        b"VAR_SAMP",
+    ];
+    let mut last_is_one = false;
+    Words::new(text).any(|piece| {
+        let calls = last_is_one && piece.is(b"(");
+        last_is_one = names.iter().any(|name| piece.is(name));
+        calls
+    })
+}
+
 /// A place where a text asks for @@warning_count or @@error_count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct CountIn {

@@ -20,6 +20,7 @@ use crate::session_state::{Reported, Settings};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use weir_session::Tally;
 use weir_session::listen::{Channels, Mark};
 use weir_session::login::{CancelPlan, Changes, ServerGreeting};
 use weir_sql::SettingNames;
@@ -88,7 +89,7 @@ pub struct Back {
     /// A request of Weir's own failed, the server said farewell, or a message was cut short.
     pub(crate) spoiled: bool,
     /// Statements prepared here for clients that had prepared them elsewhere, not counted yet.
-    pub(crate) injected_prepares: u32,
+    pub(crate) tally: Tally,
     /// What the pool knows of its database's catalogue.
     pub(crate) knowledge: Arc<Knowledge>,
     /// A question about the catalogue is under way here.
@@ -176,7 +177,7 @@ impl Back {
             incoming: 0,
             incoming_hidden: false,
             spoiled: false,
-            injected_prepares: 0,
+            tally: Tally::default(),
             knowledge: Arc::default(),
             study: None,
             changes: Changes::default(),
@@ -306,8 +307,8 @@ impl weir_session::Back for Back {
             && self.traces.pins().is_empty()
     }
 
-    fn take_injected_prepares(&mut self) -> u32 {
-        std::mem::take(&mut self.injected_prepares)
+    fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
     }
 
     /// Since its login began an account has changed, or what is set for one: that is for new sessions.

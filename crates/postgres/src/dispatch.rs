@@ -343,6 +343,7 @@ impl Back {
             self.told.get_or_insert_default().add(change.name);
         }
         let queries = put_queries(out, &changes);
+        self.tally.settings += queries as u32;
         for n in 1..=queries {
             let (previous, brings) = (Arc::clone(&previous), Arc::clone(&front.settings));
             self.queue.push(Owed::Settings { previous, brings, last: n == queries, only: queries == 1 });

@@ -212,6 +212,18 @@ impl Berths {
         self.is_refused.store(true, Relaxed);
     }
 
+    /// Clients that the tables have room for, where the system has refused a further one: what is left of
+    /// theirs is for servers. Otherwise `usize::MAX`.
+    pub fn bound(&self) -> usize {
+        match self.is_refused.load(Relaxed) {
+            true => {
+                let further = (self.first..self.shown()).filter(|&worker| self.is_open(worker)).count();
+                self.first_room + further * self.further_room
+            }
+            false => usize::MAX,
+        }
+    }
+
     /// A worker ends if nobody has a seat there.
     pub fn close(&self, worker: usize) -> bool {
         self.ordered.fetch_or(1 << worker, SeqCst);
@@ -306,6 +318,17 @@ mod tests {
         (0..4).for_each(|_| assert_eq!(berths.take_seat(0, 0), 2));
         assert_eq!(berths.room(), Room::No);
         assert!(berths.take_seat(1, 0) < 2, "then as many as the system lets in");
+    }
+
+    #[test]
+    fn where_no_worker_can_begin_the_tables_that_there_are_bound_the_clients() {
+        let (berths, ordered) = growing();
+        assert_eq!(berths.bound(), usize::MAX);
+        assert!(berths.opens(2));
+        berths.refused();
+        assert_eq!(berths.bound(), 12);
+        (0..12).for_each(|_| assert!(berths.take_seat(0, 0) < 3));
+        assert_eq!((berths.room(), ordered.lock().unwrap().len()), (Room::No, 0));
     }
 
     #[test]

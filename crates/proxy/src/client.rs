@@ -42,8 +42,8 @@ pub struct Client<W: Wing, S> {
     pub active_ms: u64,
     /// When it last asked for the numbers of the database's connections; 0: never.
     pub listed_ms: u64,
-    /// When its transaction began; 0: none is open.
-    pub transaction_since_ms: u64,
+    /// When the first request of its transaction was sent on; 0: none is open.
+    pub transaction_since_ns: u64,
     /// Earliest timer that is armed for it; `u64::MAX`: none.
     pub armed_ms: u64,
     /// Requests sent on and not answered.
@@ -195,6 +195,19 @@ impl<W: Wing, S> Client<W, S> {
         if let Some(packing) = self.front().and_then(|front| front.take_packing()) {
             self.stream.pack(packing);
         }
+    }
+
+    /// A reply has come to its end: how long that took, and, if its transaction ends with it and had several
+    /// requests, how long that did.
+    pub fn answered(&mut self, now_ns: u64, ends_transaction: bool) -> (u64, Option<u64>) {
+        let asked_ns = std::mem::replace(&mut self.request_since_ns, now_ns);
+        self.active_ms = now_ns / 1_000_000;
+        let since_ns = match ends_transaction {
+            true => std::mem::take(&mut self.transaction_since_ns),
+            false => 0,
+        };
+        let had_several = since_ns != 0 && since_ns != asked_ns;
+        (now_ns.saturating_sub(asked_ns), had_several.then(|| now_ns.saturating_sub(since_ns)))
     }
 
     /// The front, once logged in.

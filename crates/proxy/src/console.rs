@@ -24,6 +24,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use weir_metrics::{PoolLabels, PoolNow};
 use weir_net::{Net, Peer, Target};
 use weir_session::Protocol;
 use weir_wire::console::{Answer, Progress};
@@ -539,6 +540,23 @@ impl Proxy {
         rows
     }
 
+    /// What the metrics say of all pools at this moment.
+    pub fn pools_now(&self) -> Vec<PoolNow> {
+        let now_ns = self.clock_ns();
+        let of = |row: PoolRow| PoolNow {
+            up: row.has_tried().then_some(!row.failing),
+            longest_wait_ns: row.waits_since_ns.map_or(0, |since_ns| now_ns.saturating_sub(since_ns)),
+            requests_ns: row.served.took_ns,
+            waits_ns: row.served.waited_ns,
+            labels: PoolLabels {
+                protocol: row.protocol.name(),
+                database: row.spec.database.clone(),
+                user: row.spec.user.clone(),
+            },
+        };
+        self.pools().into_iter().map(of).collect()
+    }
+
     /// Lists what the workers have.
     pub fn list(&self, list: List) {
         let list = Arc::new(list);
@@ -626,6 +644,14 @@ fn each_pool<W: Wing, N: Net>(
 fn tell_all<W: Wing, N: Net>(shared: &Shared<N>, letter: impl Fn() -> Letter<W>) {
     for worker in shared.berths.open() {
         (shared.post)(worker, W::mail(WingMail::Console(letter())));
+    }
+}
+
+impl PoolRow {
+    /// An attempt to open a server has ended. Servers are there before it is known whether they can be; idle
+    /// ones and answers prove it.
+    pub fn has_tried(&self) -> bool {
+        self.opened > self.active || self.served.answered > 0 || self.failure.is_some()
     }
 }
 

@@ -4,6 +4,7 @@ use crate::berths::Berths;
 use crate::console::Hatch;
 use crate::crypto::Submit;
 use crate::greeting::Greetings;
+use crate::ids::{Key, Numbers};
 use crate::mail::{Mail, WingMail};
 use crate::panics::Panics;
 use crate::pool::Registry;
@@ -17,6 +18,7 @@ use weir_net::Net;
 use weir_net::wheel::Wheel;
 use weir_session::Machines;
 use weir_session::Protocol;
+use weir_wire::limits;
 
 /// Fills a buffer with random bytes.
 pub type Random = Box<dyn Fn(&mut [u8]) + Send + Sync>;
@@ -45,6 +47,8 @@ pub struct Shared<N: Net> {
     pub submit: Submit,
     /// Fills a buffer with random bytes.
     pub random: Random,
+    /// By which clients are known outside.
+    pub numbers: Numbers,
     /// Clients connected, in the whole process.
     pub clients: AtomicUsize,
     /// Those of them who have proved who they are.
@@ -97,6 +101,11 @@ impl<N: Net> Cx<'_, N> {
         self.net.now_ns() / 1_000_000
     }
 
+    /// The number of a client of this worker.
+    pub fn number(&self, client: Key) -> u32 {
+        self.shared.numbers.of(self.worker, client)
+    }
+
     /// Fresh random bytes.
     pub fn nonce(&self) -> [u8; 64] {
         let mut nonce = [0; 64];
@@ -107,6 +116,13 @@ impl<N: Net> Cx<'_, N> {
     /// Puts a message into another worker's mailbox.
     pub fn post<W: Wing>(&self, worker: usize, mail: WingMail<W, N>) {
         (self.shared.post)(worker, W::mail(mail));
+    }
+
+    /// Clients that there may be, and connections with those of them that are refused or log in.
+    pub fn most_clients(&self) -> (usize, usize) {
+        let (most, bound) = (self.settings.max_client_conn, self.shared.berths.bound());
+        let refused = limits::REFUSED_CONNECTIONS.min(bound / 8);
+        (most.min(bound - refused), most.saturating_add(limits::REFUSED_CONNECTIONS).min(bound))
     }
 
     /// Clients connected, in the whole process.

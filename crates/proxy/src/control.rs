@@ -12,7 +12,7 @@ use crate::ear::Ears;
 use crate::front_tls::FrontTls;
 use crate::further::{Further, Handles, Posts, next_handle};
 use crate::greeting::Greetings;
-use crate::ids::MAX_WORKERS;
+use crate::ids::Numbers;
 use crate::mail::Mail;
 use crate::panics::{Panics, inject};
 use crate::pool::Registry;
@@ -38,6 +38,7 @@ use weir_net::tables::TablePlan;
 use weir_net::{Kernel, Mailbox, Target, tables};
 use weir_session::AuthMethod;
 use weir_session::Protocol;
+use weir_wire::limits::WORKERS;
 
 /// Clients that one worker gets before the next gets any. So many cannot keep a worker busy, but on one they
 /// share its wake-ups, and their servers need not change hands.
@@ -56,7 +57,7 @@ pub enum StartError {
     #[error("{0}")]
     Bind(#[from] BindError),
     /// Too many workers.
-    #[error("workers = {0}: at most {MAX_WORKERS} are possible")]
+    #[error("workers = {0}: at most {WORKERS} are possible")]
     Workers(usize),
     /// No TLS with clients.
     #[error("TLS with clients: {0}")]
@@ -104,7 +105,7 @@ impl Proxy {
         memory: Option<u64>,
         before_exit: impl Fn() + Send + Sync + 'static,
     ) -> Result<Proxy, StartError> {
-        if snapshot.workers > MAX_WORKERS {
+        if snapshot.workers > WORKERS {
             return Err(StartError::Workers(snapshot.workers));
         }
         tables::raise_limit();
@@ -141,6 +142,7 @@ impl Proxy {
                 Box::new(move |worker, mail| posts.send(worker, mail))
             },
             submit,
+            numbers: numbers(),
             random: Box::new(random),
             clients: AtomicUsize::new(0),
             proven: AtomicUsize::new(0),
@@ -307,12 +309,12 @@ fn join_worker(handle: JoinHandle<()>) {
 
 /// Descriptors for all clients and the servers they may need, listeners, and the rest of the process.
 fn table_plan(snapshot: &Snapshot, room: &Room) -> TablePlan {
-    tables::plan_growing(room.clients as u64, server_room(snapshot), snapshot.workers, MAX_WORKERS)
+    tables::plan_growing(room.clients as u64, server_room(snapshot), snapshot.workers, WORKERS)
 }
 
 fn room_of_machine(snapshot: &Snapshot, memory: Option<u64>) -> Room {
     let (limit, servers) = (tables::open_files().soft, server_room(snapshot));
-    Room::of_machine(memory, limit, tables::can_split(), servers, snapshot.workers, MAX_WORKERS)
+    Room::of_machine(memory, limit, tables::can_split(), servers, snapshot.workers, WORKERS)
 }
 
 fn berths(plan: &TablePlan) -> Berths {
@@ -410,6 +412,12 @@ fn run_worker(
         // Its listeners would take clients for nobody.
         panics.fail(&format!("worker {number} has ended: {error}"));
     }
+}
+
+fn numbers() -> Numbers {
+    let mut bytes = [0; 4];
+    random(&mut bytes);
+    Numbers::new(bytes)
 }
 
 /// The threads for slow work and for questions, whose results go to the workers' mailboxes.

@@ -12,6 +12,7 @@ use crate::berths::Berths;
 use crate::context::Shared;
 use crate::control::MAIL_PER_TURN;
 use crate::mail::{Kill, Mail, WingMail};
+use crate::panics::inject;
 use crate::wing::{MySql, Postgres, Wing};
 use crate::worker::Worker;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
@@ -131,7 +132,10 @@ impl Further {
             let Some((shared, posts)) = begins.get() else { return };
             if let (Some(shared), Some(posts)) = (shared.upgrade(), posts.upgrade()) {
                 let (panics, berths) = (shared.panics.clone(), shared.berths.clone());
-                let body = || begin(worker, seat, shared, posts, &begun);
+                let body = || {
+                    inject::here("nursery");
+                    begin(worker, seat, shared, posts, &begun);
+                };
                 if panics.guard("the thread that starts workers", body).is_none() {
                     berths.refused();
                 }

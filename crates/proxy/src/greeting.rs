@@ -9,7 +9,7 @@
 //!
 //! Invariant: no client is promised a capability that any server seen so far lacks.
 
-use crate::panics::Panics;
+use crate::panics::{Panics, inject};
 use crate::settings::Targets;
 use arc_swap::ArcSwap;
 use std::io::{self, ErrorKind, Read};
@@ -91,7 +91,10 @@ impl Greetings {
             for turn in 1.. {
                 std::thread::sleep(ASK_AGAIN);
                 let Some(greetings) = weak.upgrade().filter(|greetings| !greetings.is_met()) else { return };
-                let ask = || greetings.ask_each(&servers, turn, Instant::now() + START_WAIT);
+                let ask = || {
+                    inject::here("greeting");
+                    greetings.ask_each(&servers, turn, Instant::now() + START_WAIT);
+                };
                 // A server whose greeting cannot be read keeps no other from being asked.
                 let _ = panics.guard("the thread that reads servers' greetings", ask);
             }

@@ -223,8 +223,6 @@ impl Tag {
     }
 }
 
-/// Workers that one process can have, because a client's number names its worker in 6 bits.
-pub const MAX_WORKERS: usize = 64;
 /// Slots for clients that stay free in each worker. Four bits of a client's number tell one tenant of a slot
 /// from the next: with so many slots a number names somebody else only after 2,064 more clients, and a KILL
 /// by an old number finds nobody until then.
@@ -234,25 +232,41 @@ pub const MAX_CLIENTS_PER_WORKER: usize = (1 << 20) - SPARE_CLIENTS;
 /// The bits of a slot in a client's number.
 const SLOT_MASK: u32 = (1 << 20) - 1;
 
-/// The number a client is known by outside (PostgreSQL's backend pid, MySQL's connection id): worker in 6
-/// bits, slot in 20, generation in 5. Never 0, below 2^31, and above what MySQL's servers, which count their
-/// connections, come to: a number that reaches a server by mistake names nobody there.
-pub fn client_number(worker: usize, key: Key) -> u32 {
-    let generation = key.generation() % 16 + 16;
-    generation << 26 | (key.slot() & SLOT_MASK) << 6 | worker as u32 & 63
-}
-
 /// Clients' numbers begin here; what is below is the number of a database's connection.
 pub const FIRST_CLIENT_NUMBER: u32 = 1 << 30;
+
+/// The numbers by which clients are known outside (PostgreSQL's backend pid, MySQL's connection id): worker
+/// in 6 bits, slot in 20, generation in 4. Never 0, below 2^31, and above what MySQL's servers, which count
+/// their connections, come to: a number that reaches a server by mistake names nobody there.
+///
+/// Slot and generation are masked by bits that each process draws for itself: MySQL's KILL has no secret, and
+/// one that a load balancer takes to another Weir must find nobody there.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbers {
+    mask: u32,
+}
+
+impl Numbers {
+    /// Those of a process that has drawn these bytes.
+    pub fn new(random: [u8; 4]) -> Self {
+        Numbers { mask: u32::from_ne_bytes(random) & (FIRST_CLIENT_NUMBER - 1) & !63 }
+    }
+
+    /// The number of a client.
+    pub fn of(self, worker: usize, key: Key) -> u32 {
+        let number = (key.generation() % 16) << 26 | (key.slot() & SLOT_MASK) << 6 | worker as u32 & 63;
+        FIRST_CLIENT_NUMBER | (number ^ self.mask)
+    }
+
+    /// The slot that a number names.
+    pub fn slot(self, number: u32) -> u32 {
+        (number ^ self.mask) >> 6 & SLOT_MASK
+    }
+}
 
 /// The worker that a client's number names.
 pub fn worker_of(number: u32) -> usize {
     (number & 63) as usize
-}
-
-/// The slot that a client's number names.
-pub fn slot_of(number: u32) -> u32 {
-    number >> 6 & SLOT_MASK
 }
 
 #[cfg(test)]
@@ -304,11 +318,25 @@ mod tests {
     fn client_numbers_name_worker_and_slot_and_change_with_the_tenant() {
         let mut arena = Arena::default();
         let key = arena.insert(());
-        let number = client_number(63, key);
-        assert!(number > 0 && number < 1 << 31);
-        assert_eq!((worker_of(number), slot_of(number)), (63, key.slot()));
-        arena.remove(key);
-        assert_ne!(client_number(63, arena.insert(())), number);
+        for mask in [0, 0x1234_5678, u32::MAX] {
+            let numbers = Numbers::new(u32::to_ne_bytes(mask));
+            let number = numbers.of(63, key);
+            assert!((FIRST_CLIENT_NUMBER..1 << 31).contains(&number), "{number}");
+            assert_eq!((worker_of(number), numbers.slot(number)), (63, key.slot()));
+            arena.remove(key);
+            assert_ne!(numbers.of(63, arena.insert(())), number);
+        }
+    }
+
+    #[test]
+    fn a_number_of_another_process_names_nobody() {
+        let mut arena = Arena::default();
+        let here: Vec<u32> = {
+            let numbers = Numbers::new([0; 4]);
+            (0..1000).map(|_| numbers.of(0, arena.insert(()))).collect()
+        };
+        let other = Numbers::new(u32::to_ne_bytes(0x2a5c_9000));
+        assert!(here.iter().all(|&number| arena.at(other.slot(number)).is_none()));
     }
 
     #[test]
@@ -317,7 +345,7 @@ mod tests {
         let mut next = || {
             let key = arena.insert(());
             arena.remove(key);
-            client_number(0, key)
+            Numbers::new([7; 4]).of(0, key)
         };
         let first = next();
         assert_eq!((1..).find(|_| next() == first), Some(16 * (SPARE_CLIENTS + 1)));

@@ -254,19 +254,29 @@ impl<S> Line<S> {
         {
             let _ = over.flush(net, &self.socket);
         }
-        if let Some(tls) = self.over.as_deref_mut().and_then(|over| over.tls.as_mut()) {
-            // Who cannot take the farewell now learns the same from the socket.
+        self.say_farewell(net);
+        let _ = net.shutdown_write(&self.socket);
+    }
+
+    /// TLS's own word for the end (RFC 8446, section 6.1): an end without it may be an attacker's, and is an
+    /// error to some.
+    fn say_farewell<N: Net<Socket = S>>(&mut self, net: &mut N) {
+        let tls = self.over.as_deref_mut().and_then(|over| over.tls.as_mut());
+        if let Some(tls) = tls.filter(|tls| !tls.shut) {
+            // Who cannot take it now learns the same from the socket.
             if let Some(stream) = &mut tls.stream {
                 let _ = stream.close(&mut tls.out);
             }
             let _ = tls.flush(net, &self.socket);
             tls.shut = true;
         }
-        let _ = net.shutdown_write(&self.socket);
     }
 
     /// Closes it.
-    pub fn close<N: Net<Socket = S>>(self, net: &mut N, abort: bool) {
+    pub fn close<N: Net<Socket = S>>(mut self, net: &mut N, abort: bool) {
+        if !abort && !self.hup {
+            self.say_farewell(net);
+        }
         net.close(self.socket, abort);
     }
 }

@@ -96,7 +96,8 @@ pub(crate) mod inject {
     /// The same for threads that read no requests.
     static ELSEWHERE: Mutex<Option<String>> = Mutex::new(None);
     /// Places of such threads.
-    const PLACES_ELSEWHERE: [&str; 5] = ["crypto", "crypto_thread", "sizing", "control", "derive"];
+    const PLACES_ELSEWHERE: [&str; 7] =
+        ["crypto", "crypto_thread", "sizing", "control", "derive", "greeting", "nursery"];
 
     pub fn most() -> Option<usize> {
         static MOST: OnceLock<Option<usize>> = OnceLock::new();

@@ -9,7 +9,7 @@ use weir_session::Machines;
 
 pub use weir_mysql::MySql;
 pub use weir_postgres::Postgres;
-pub use weir_session::{Accept, Back, Connect, Console, Front, Welcomes};
+pub use weir_session::{Accept, Back, Connect, Console, Front, Tally, Welcomes};
 
 /// One database protocol.
 pub trait Wing: Machines {

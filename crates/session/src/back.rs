@@ -5,7 +5,7 @@ use crate::listen::{Channels, Mark};
 use crate::login::{CancelPlan, ServerGreeting};
 use std::sync::Arc;
 use weir_sql::catalogue::{Answer, Knowledge, Reading};
-use weir_wire::{Boundary, Fault, Owner, Step};
+use weir_wire::{Boundary, ErrorCode, Fault, Owner, Step};
 
 /// What became of an answer that was repeated for another client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +16,17 @@ pub enum Repeated {
     Asks,
     /// It would have been told something else, which cannot be: nothing is known of the client any more.
     Torn,
+}
+
+/// What is to be counted of the requests that a server has answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Statements that were prepared here for clients that had prepared them elsewhere.
+    pub prepares: u32,
+    /// Commands that brought clients' settings or schema here.
+    pub settings: u32,
+    /// What a client was told last that had failed.
+    pub error: Option<ErrorCode>,
 }
 
 /// The server's end: a queue of requests, what is owed for each, and where the boundary is.
@@ -196,8 +207,8 @@ pub trait Back: Send {
     fn is_mid_message(&self) -> bool;
     /// Idle, nothing owed, no part of a message read, and no request of Weir's own has failed.
     fn is_reusable(&self) -> bool;
-    /// Statements prepared here for clients that had prepared them elsewhere, since it was asked last.
-    fn take_injected_prepares(&mut self) -> u32;
+    /// What is to be counted since this was asked last.
+    fn take_tally(&mut self) -> Tally;
     /// Nothing can make this server usable again, not even waiting for what it owes: close it.
     fn is_broken(&self) -> bool;
     /// Since its login began something has changed that its session does not see (accounts, global settings):

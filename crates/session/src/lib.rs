@@ -23,7 +23,7 @@ mod protocol;
 mod welcomes;
 
 pub use accept::Accept;
-pub use back::{Back, Repeated};
+pub use back::{Back, Repeated, Tally};
 pub use connect::Connect;
 pub use console::Console;
 pub use front::Front;

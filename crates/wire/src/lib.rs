@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::missing_errors_doc)]
 
+pub mod code;
 pub mod console;
 pub mod cursor;
 pub mod fault;
@@ -17,6 +18,7 @@ pub mod limits;
 pub mod proxy_header;
 pub mod relay;
 
+pub use code::ErrorCode;
 pub use cursor::{Reader, Short};
 pub use fault::{Fault, FaultKind, Whose, name_of};
 pub use relay::{Boundary, Found, INTERNAL, Needs, Owner, Pin, PinPolicies, Pins, Step};

@@ -220,6 +220,12 @@ pub const SLOW_STATEMENTS: usize = 1_024;
 /// 16 kB at most. One that is forgotten has a server to itself once more.
 pub const SEEN_STATEMENTS: usize = 4_096;
 
+/// Codes of servers' errors that a worker tells apart for each protocol in its metrics.
+pub const ERROR_CODES: usize = 128;
+
+/// Workers of one process: a client's number names its worker in 6 bits.
+pub const WORKERS: usize = 64;
+
 /// Messages that may wait for a worker. They are bounded by what they are about (servers, logins, cancel
 /// requests); this is the bound on Weir's own mistakes.
 pub const MAILBOX_MESSAGES: usize = 1 << 20;

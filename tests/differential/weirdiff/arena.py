@@ -70,7 +70,7 @@ class Worker:
         if args.avoid:
             self.generator.avoid = re.compile(args.avoid)
         self.generator.clients = args.clients
-        self.generator.seldom = known.Known().seldom(kind)
+        self.generator.seldom = None if args.no_known else known.Known().seldom(kind)
         fixed = None
         if args.in_place_of_weir:
             host, _, port = args.in_place_of_weir.rpartition(":")

@@ -2,7 +2,7 @@
 
 use super::registry::COMMANDS;
 use super::{Console, Refusal, show};
-use crate::http::{Held, Source};
+use crate::http::{DatabaseNow, Held, Source};
 use crate::live::{Asked, Live, State};
 use std::pin::Pin;
 use weir_config::Token;
@@ -18,6 +18,20 @@ impl Source for Console {
             live.state = State::Paused;
         }
         live
+    }
+
+    fn databases(&self) -> Vec<DatabaseNow> {
+        let (decrees, snapshot) = (self.proxy.decrees(), self.snapshot());
+        let mut pulse = self.pulse();
+        pulse.look(&self.proxy.pools());
+        let states = pulse.states(&snapshot, &decrees).into_iter();
+        states
+            .map(|(state, protocol, name)| DatabaseNow {
+                state,
+                protocol: protocol.name(),
+                name: name.to_owned(),
+            })
+            .collect()
     }
 
     fn tables(&self) -> Vec<&'static str> {

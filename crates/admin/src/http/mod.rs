@@ -7,13 +7,14 @@
 
 mod api;
 mod page;
+mod ready;
 mod rows;
 
-use crate::live::{Asked, Live};
+use crate::live::{Asked, DatabaseState, Live};
 use axum::Router;
 use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, REFERRER_POLICY};
-use axum::http::{HeaderValue, StatusCode, header::X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, header::X_CONTENT_TYPE_OPTIONS};
 use axum::middleware::map_response;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -46,8 +47,21 @@ pub struct Pages {
 /// A table, and what is held until it has been sent.
 pub type Held = (Table, Box<dyn Send>);
 
-/// What the paths below `/api` show.
+/// A database, and how it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseNow {
+    /// How it is.
+    pub state: DatabaseState,
+    /// Its protocol.
+    pub protocol: &'static str,
+    /// The name that clients use.
+    pub name: String,
+}
+
+/// What `/readyz` and the paths below `/api` show.
 pub trait Source: Send + Sync {
+    /// The databases that are configured, in use or out of reach, and how they are at this moment.
+    fn databases(&self) -> Vec<DatabaseNow>;
     /// The figures of this moment. `details`: with the log's words about faults.
     fn live(&self, asked: &Asked, details: bool) -> Live;
     /// The names of all tables, in lower case.
@@ -99,7 +113,7 @@ pub fn router(pages: Arc<Pages>) -> Router {
         .route("/dashboard.js", get(page::js))
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
-        .route("/readyz", get(ready))
+        .route("/readyz", get(ready::ready))
         .route("/api", get(api::index))
         .route("/api/live", get(api::live))
         .route("/api/{table}", get(api::table))
@@ -127,13 +141,6 @@ async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
 
 async fn health() -> &'static str {
     "ok\n"
-}
-
-async fn ready(State(pages): State<Arc<Pages>>) -> (StatusCode, String) {
-    match (pages.ready)() {
-        Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
-        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")),
-    }
 }
 
 #[cfg(test)]

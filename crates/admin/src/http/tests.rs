@@ -12,12 +12,17 @@ use weir_wire::console::{Column, Kind};
 struct Fake {
     token: Mutex<Option<Token>>,
     broken: AtomicBool,
+    databases: Mutex<Vec<DatabaseNow>>,
 }
 
 impl Source for Fake {
     fn live(&self, asked: &Asked, details: bool) -> Live {
         let version = format!("{} {} {details}", asked.rows(), asked.filter);
         Live { version, ..Live::default() }
+    }
+
+    fn databases(&self) -> Vec<DatabaseNow> {
+        self.databases.lock().unwrap().clone()
     }
 
     fn tables(&self) -> Vec<&'static str> {
@@ -113,6 +118,40 @@ async fn all_paths() {
             assert!(endpoint.ask(&request).await.starts_with("HTTP/1.1 405"), "{method} {path}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_database_that_is_down_is_named_and_only_its_own_readiness_says_so() {
+    let endpoint = Endpoint::open(None).await;
+    let now = |state, protocol, name: &str| DatabaseNow { state, protocol, name: name.to_owned() };
+    *endpoint.source.databases.lock().unwrap() = vec![
+        now(DatabaseState::Failing, "mysql", "shop"),
+        now(DatabaseState::Paused, "postgres", "old"),
+        now(DatabaseState::Disabled, "postgres", "gone"),
+        now(DatabaseState::Up, "postgres", "shop"),
+        now(DatabaseState::Unused, "postgres", "a b"),
+    ];
+    let answer = endpoint.get("/readyz").await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let failing =
+        "mysql database shop: the last attempt to open a server connection failed; the log says why\n";
+    assert!(answer.ends_with(&format!("ready\n{failing}")), "{answer}");
+    for (name, status, text) in [
+        ("shop", "503", failing),
+        ("old", "503", "postgres database old is paused (RESUME ends it)\n"),
+        ("gone", "503", "postgres database gone is disabled for new clients (ENABLE ends it)\n"),
+        ("a%20b", "200", "ready\n"),
+        ("other", "404", "no database `other` is configured or in use\n"),
+    ] {
+        let answer = endpoint.get(&format!("/readyz?database={name}")).await;
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.ends_with(text),
+            "{name}: {answer}"
+        );
+    }
+    endpoint.stopping.store(true, Ordering::Relaxed);
+    let answer = endpoint.get("/readyz?database=a%20b").await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.ends_with("draining\n"), "{answer}");
 }
 
 #[tokio::test]

@@ -120,8 +120,7 @@ impl Pulse {
         figures.servers.limit = rows.iter().map(|row| row.size as u64).sum();
         let waits_since_ns = rows.iter().filter_map(|row| row.waits_since_ns).min();
         figures.queue.longest_us = since_us(clock_ns, waits_since_ns);
-        self.databases = databases(&rows);
-        self.remember();
+        self.look(&rows);
         let pinned: HashMap<(&'static str, String, String), u64> = metrics
             .pool_totals()
             .into_iter()
@@ -137,6 +136,12 @@ impl Pulse {
         }
         self.served = rows.iter().map(|row| ((row.protocol, row.id), row.served)).collect();
         self.figures = figures;
+    }
+
+    /// Takes in how the databases are now, without their figures.
+    pub(crate) fn look(&mut self, rows: &[PoolRow]) {
+        self.databases = databases(rows);
+        self.remember();
     }
 
     /// Pools that nobody uses are forgotten, and with them why their databases could not be reached: it is
@@ -178,17 +183,7 @@ impl Pulse {
         let pools_matching = pools.len();
         pools.sort_by(|a, b| asked.sort.compare(a, b));
         pools.truncate(asked.rows());
-        let mut databases: Vec<(DatabaseState, Protocol, &str)> = Vec::new();
-        for protocol in Protocol::ALL {
-            let configured = snapshot.realm(protocol).databases.keys().map(String::as_str);
-            let used = self.databases.keys().chain(&self.failing).filter(|(of, _)| *of == protocol);
-            let used = used.map(|(_, name)| name.as_str());
-            databases.extend(
-                configured.chain(used).map(|name| (self.state(protocol, name, decrees), protocol, name)),
-            );
-        }
-        databases.sort_unstable();
-        databases.dedup();
+        let mut databases = self.states(snapshot, decrees);
         let databases_total = databases.len();
         databases.retain(|(_, _, name)| has(name));
         databases.truncate(asked.rows());
@@ -204,6 +199,26 @@ impl Pulse {
             pools_total: self.pools.len(),
             ..self.figures.clone()
         }
+    }
+
+    /// Databases that are configured, in use or out of reach, those that want a look first.
+    pub(crate) fn states<'a>(
+        &'a self,
+        snapshot: &'a Snapshot,
+        decrees: &Decrees,
+    ) -> Vec<(DatabaseState, Protocol, &'a str)> {
+        let mut databases = Vec::new();
+        for protocol in Protocol::ALL {
+            let configured = snapshot.realm(protocol).databases.keys().map(String::as_str);
+            let used = self.databases.keys().chain(&self.failing).filter(|(of, _)| *of == protocol);
+            let used = used.map(|(_, name)| name.as_str());
+            databases.extend(
+                configured.chain(used).map(|name| (self.state(protocol, name, decrees), protocol, name)),
+            );
+        }
+        databases.sort_unstable();
+        databases.dedup();
+        databases
     }
 
     fn state(&self, protocol: Protocol, name: &str, decrees: &Decrees) -> DatabaseState {
@@ -415,9 +430,7 @@ fn databases(rows: &[PoolRow]) -> BTreeMap<Name, Database> {
         database.servers += row.opened;
         database.waiting += row.waiting;
         database.failing |= row.failing;
-        // Servers are there before it is known whether they can be; idle ones, and answers, prove it.
-        let has_had_one = row.opened > row.active || row.served.answered > 0 || row.failure.is_some();
-        database.proven |= has_had_one && !row.failing;
+        database.proven |= row.has_tried() && !row.failing;
         let is_later = |failure: &Arc<Failure>| {
             database.failure.as_ref().is_none_or(|known| known.at_ms < failure.at_ms)
         };

@@ -5,7 +5,7 @@
 //!
 //! Found on MariaDB 10.11 and MySQL 9.7, and relied on here:
 //! - MariaDB: other statements that select (a subquery in SET, INSERT ... SELECT) set it, but not where the
-//!   rows are known without reading a table.
+//!   rows are known without reading a table. An aggregate of no rows leaves it as it was.
 //! - MySQL: SET with a subquery and CREATE TABLE ... SELECT keep it. The number of rows that they found
 //!   appears after the next statement that changes rows (INSERT, REPLACE, DELETE, LOAD DATA) or CALL, as does
 //!   the number found by subqueries of a failed statement and by a failed UPDATE that found its table. A
@@ -72,10 +72,14 @@ impl Front {
 
     pub(super) fn may_leave(&self, request: &Request) -> bool {
         let verb = request.class.verb;
-        let sets = self.traits.flavour == Flavour::MySql && !flushes(verb);
+        let mysql = self.traits.flavour == Flavour::MySql;
+        let sets = mysql && !flushes(verb);
+        let sets_rows = mysql || request.class.skips_rows;
         let may = match verb {
             Verb::Explain | Verb::Show => request.shows == Shows::Other,
             Verb::Maintain => true,
+            // Those who never ask pay nothing for it.
+            Verb::Select => self.asks_found_rows && request.skipped == Skipped::Other && !sets_rows,
             _ => request.skipped == Skipped::Other && changes(verb) && !sets,
         };
         request.class.statements == 1 && may

@@ -380,9 +380,17 @@ impl Front {
         } else if single && text.trim_ascii_start().first() == Some(&b'(') && says::limits(text) {
             // What stands in the parentheses may have an offset.
             Skipped::Other
+        } else if single && self.asks_found_rows && self.aggregates(text) {
+            Skipped::Other
         } else {
             Skipped::Unsaid
         }
+    }
+
+    /// MariaDB leaves FOUND_ROWS() as it was where it makes an aggregate of no rows without reading a table,
+    /// and does not say so.
+    fn aggregates(&self, text: &[u8]) -> bool {
+        self.traits.flavour == Flavour::MariaDb && says::aggregates(text)
     }
 
     /// The last text may have changed it.

@@ -17,7 +17,7 @@ use crate::session_state::Flavour;
 use crate::warnings::Kept;
 use weir_sql::Uses;
 use weir_wire::limits::OUT_PARAMS_BYTES;
-use weir_wire::{Fault, Reader};
+use weir_wire::{ErrorCode, Fault, Reader};
 
 /// ER_UNKNOWN_STMT_HANDLER.
 const UNKNOWN_STATEMENT: u16 = 1243;
@@ -316,6 +316,9 @@ impl Back {
         entry.outcome.failed = true;
         entry.outcome.broke_off = matches!(entry.reply.at, At::Rows { .. });
         entry.outcome.error = err.code;
+        if way.front.is_some() {
+            self.tally.error = ErrorCode::of_errno(err.code);
+        }
         entry.outcome.state = err.sqlstate.try_into().ok();
         entry.outcome.conditions = None;
         if let Some(front) = way.front.as_deref_mut() {

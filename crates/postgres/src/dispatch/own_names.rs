@@ -165,7 +165,7 @@ impl Back {
     /// Prepares a statement under its client's name for it.
     fn put_own(&mut self, name: &[u8], statement: &Statement, quiet: bool, bytes: &mut Vec<u8>) {
         put_parse(bytes, name, &statement.resolved_content());
-        self.injected_prepares += 1;
+        self.tally.prepares += 1;
         let undo = Some(Box::new(Undo::Brought(statement.id())));
         self.queue.push(Owed::Parse { statement: None, undo, taken: None, hidden: true, quiet });
     }

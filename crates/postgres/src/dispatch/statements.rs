@@ -396,7 +396,7 @@ impl Back {
         }
         let (server_name, number) = self.prepared.prepare(&statement, front.owner, true);
         put_parse(out, &server_name, &statement.resolved_content());
-        self.injected_prepares += 1;
+        self.tally.prepares += 1;
         self.queue.push(Owed::Parse {
             statement: Some((Arc::clone(&statement), number)),
             undo: None,
@@ -487,7 +487,7 @@ impl Back {
                 if !there {
                     let back = self.go_back_to(front, &wanted, out);
                     put_parse(out, b"", &wanted.resolved_content());
-                    self.injected_prepares += 1;
+                    self.tally.prepares += 1;
                     self.sent_unnamed(Arc::clone(&wanted));
                     self.queue.push(Owed::Parse {
                         statement: None,

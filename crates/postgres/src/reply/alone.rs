@@ -16,7 +16,7 @@ use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
 use weir_session::Front as _;
-use weir_wire::{Fault, FaultKind, INTERNAL, Pin, Step};
+use weir_wire::{ErrorCode, Fault, FaultKind, INTERNAL, Pin, Step};
 
 impl Back {
     /// An ErrorResponse or a ParameterStatus, whole.
@@ -203,6 +203,9 @@ impl Back {
             && is_refusal(body)
         {
             self.refused_stand_in = Some(body.into());
+        }
+        if visible && !quiet {
+            self.tally.error = field(body, b'C').and_then(ErrorCode::of_sqlstate);
         }
         let aside = matches!(self.queue.next(), Some(Owed::Aside { .. }));
         match self.queue.next() {

@@ -15,7 +15,7 @@ use crate::client::Phase;
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
 use crate::dial::{self, Dial, Progress};
-use crate::ids::{FIRST_CLIENT_NUMBER, Key, Kind, Tag, slot_of, worker_of};
+use crate::ids::{FIRST_CLIENT_NUMBER, Key, Kind, Tag, worker_of};
 use crate::line::Line;
 use crate::mail::{Kill, Listed, Warrant, WingMail};
 use crate::panics::inject;
@@ -180,7 +180,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if kill.listed.is_some() {
             return self.kill_listed(cx, kill);
         }
-        let Some(key) = self.clients.key_of(slot_of(kill.number)) else {
+        let Some(key) = self.clients.key_of(cx.shared.numbers.slot(kill.number)) else {
             self.cells.wing.cancels_unknown.inc();
             return self.answer_kill(cx, kill.asker, KillOutcome::NoSuchThread);
         };

@@ -11,7 +11,7 @@ use super::{Hall, Order};
 use crate::client::Phase;
 use crate::console::{Giving, Letter};
 use crate::context::{Cx, Ticket};
-use crate::ids::{Key, Kind, slot_of};
+use crate::ids::{Key, Kind};
 use crate::mail::WingMail;
 use crate::pool::PoolEntry;
 use crate::wing::{Accept, Console, Front, Wing};
@@ -225,7 +225,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Letter::Ordered { pool } => self.ordered(cx, &pool),
             Letter::KillAll { pool, from } => self.kill_some(cx, pool, from),
             Letter::KillClient { number, told } => {
-                let found = self.clients.key_of(slot_of(number)).filter(|&key| self.is_client(key, number));
+                let found = self
+                    .clients
+                    .key_of(cx.shared.numbers.slot(number))
+                    .filter(|&key| self.is_client(key, number));
                 if let Some(key) = found {
                     self.end_with(cx, key, "admin forced disconnect");
                 }

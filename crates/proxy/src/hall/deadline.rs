@@ -128,7 +128,8 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
         Phase::Session(_) if client.server().is_none() && client.inflight > 0 => None,
         Phase::Session(front) if client.server().is_none() => idle_deadline(client, front, most),
         Phase::Session(front) => {
-            let in_transaction = client.transaction_since_ms > 0 && boundary != Boundary::Idle;
+            let in_transaction = client.transaction_since_ns > 0 && boundary != Boundary::Idle;
+            let transaction_ms = client.transaction_since_ns / 1_000_000;
             let query = (client.inflight > 0).then(|| {
                 bound(client.request_since_ns / 1_000_000, most.query_timeout_ms, FaultKind::QueryTimeout)
             });
@@ -143,9 +144,8 @@ pub(super) fn client_deadline<W: Wing, N: Net>(
                     FaultKind::IdleInTransactionTimeout,
                 ),
             });
-            let transaction = in_transaction.then(|| {
-                bound(client.transaction_since_ms, most.transaction_timeout_ms, FaultKind::TransactionTimeout)
-            });
+            let transaction = in_transaction
+                .then(|| bound(transaction_ms, most.transaction_timeout_ms, FaultKind::TransactionTimeout));
             // Between the messages of a COPY or of a batch that it flushes, a client may think, or wait for a
             // reply. In the middle of one it can only have stalled.
             let stalls = client.is.part_open && front.is_mid_message(client.stream.input.len());
@@ -176,7 +176,7 @@ fn idle_deadline<W: Wing, S>(
         (shorter(most.client_idle_timeout_ms, front.idle_ms()), 0, FaultKind::ClientIdleTimeout)
     };
     let idle = bound(client.active_ms, idle_ms, kind);
-    let whole = bound(client.transaction_since_ms, whole_ms, FaultKind::TransactionTimeout);
+    let whole = bound(client.transaction_since_ns / 1_000_000, whole_ms, FaultKind::TransactionTimeout);
     // What came of a request is kept for it.
     let rest = bound(client.active_ms, most.client_read_timeout_ms, FaultKind::ClientReadTimeout);
     let rest = rest.filter(|_| front.is_mid_message(0));

@@ -7,7 +7,7 @@ use crate::ids::Key;
 use crate::panics::inject;
 use crate::server::{ServerPhase, ServerState};
 use crate::settings::PoolMode;
-use crate::wing::{Back, Front, Welcomes, Wing};
+use crate::wing::{Back, Front, Tally, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pin, Pins};
 
@@ -29,16 +29,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if client.is.listens.moves() {
             return self.way_done(cx, key, server, boundary);
         }
-        let took_ns = now_ns.saturating_sub(client.request_since_ns);
-        client.request_since_ns = now_ns;
-        client.active_ms = now_ns / 1_000_000;
-        if boundary == Boundary::Idle {
-            client.transaction_since_ms = 0;
-        }
+        let (took_ns, transaction_ns) = client.answered(now_ns, boundary == Boundary::Idle);
         let (quick, rides) = (client.is_quick(), client.claim.ride().is_some());
         client.inflight = client.inflight.saturating_sub(1);
         let (greeted, id, inflight) = (client.is.greeted, client.pool, client.inflight);
         self.crowd.answered += 1;
+        self.note_slow(cx, key, took_ns);
         self.heard_out(key, server, boundary);
         // Whatever the client keeps its server for from here on, it is no longer for that request.
         self.books().note_quick(key, false);
@@ -52,14 +48,16 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !rides {
             self.note_history(key, took_ns);
         }
-        self.cells.request_duration.record_ns(took_ns);
         let back = self.servers.get_mut(server).and_then(|server| server.back());
-        let injected = back.map_or(0, |back| back.take_injected_prepares());
+        let tally = back.map_or_else(Tally::default, |back| back.take_tally());
+        if greeted {
+            self.cells.note_answered(took_ns, transaction_ns, tally.error);
+        }
         if let Some(id) = id {
             self.count_pool(id, |cells| {
                 cells.requests.inc();
-                if injected > 0 {
-                    cells.injected_prepares.add(u64::from(injected));
+                if tally != Tally::default() {
+                    cells.note_injected(tally.prepares, tally.settings);
                 }
             });
         }
@@ -67,7 +65,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.carried(cx, key, server, boundary);
         }
         if !greeted {
-            self.welcome_done(cx, key, server);
+            self.welcome_done(cx, key, server, took_ns);
         }
         let front = self.clients.get_mut(key).and_then(|client| client.front());
         if let Some((number, query_only)) = front.and_then(|front| front.take_kill()) {
@@ -179,7 +177,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         });
     }
 
-    fn welcome_done(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key) {
+    fn welcome_done(&mut self, cx: &mut Cx<'_, N>, key: Key, server: Key, took_ns: u64) {
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };
@@ -200,6 +198,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let mut out = std::mem::take(&mut self.staging);
         if welcomes.greet(front, &mut out) {
+            self.cells.login_duration.record_ns(took_ns);
             self.greeted(cx, key, out);
         } else {
             self.recycle(out);
@@ -255,7 +254,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.server_lost(cx, server, Fault::new(FaultKind::ServerLost, text));
         } else {
             if let Some(client) = self.clients.get_mut(key).filter(|_| boundary != Boundary::Idle) {
-                client.transaction_since_ms = cx.now_ms().max(1);
+                client.transaction_since_ns = cx.now_ns().max(1);
             }
             self.boundary(cx, key, boundary);
         }

@@ -66,9 +66,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.drop_request(key, len);
         let now_ns = cx.now_ns();
         let Some(client) = self.clients.get_mut(key) else { return };
-        let took_ns = now_ns.saturating_sub(client.request_since_ns);
-        client.request_since_ns = now_ns;
-        client.active_ms = now_ns / 1_000_000;
+        let (took_ns, _) = client.answered(now_ns, false);
         client.fingerprint = 0;
         client.claim.alike = Alike::No;
         let (id, ends) = (client.pool, client.has_said_all());

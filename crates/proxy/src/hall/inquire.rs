@@ -21,7 +21,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A login may not go on at once: nobody comes in like this (`Err`), or a database is asked first, and
     /// its bytes wait for the answer. `None`: it goes on.
     pub(super) fn hold_up(&mut self, cx: &Cx<'_, N>, key: Key, login: &Login) -> Option<Result<(), Fault>> {
-        let client = self.clients.get(key)?;
+        let client = self.clients.get_mut(key)?;
         let routes = &cx.settings.routes;
         // Whom the kernel vouches for needs no password.
         if routes.console(W::PROTOCOL, login, &client.peer) == Some(Some(Rights::Owner)) {
@@ -33,25 +33,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return Some(Err(Fault::new(FaultKind::LoginRejected, why)));
         }
         let question = routes.question(W::PROTOCOL, login, &client.visitor())?;
-        Some(self.ask_about(cx, key, login, question))
-    }
-
-    fn ask_about(
-        &mut self,
-        cx: &Cx<'_, N>,
-        key: Key,
-        login: &Login,
-        question: Question,
-    ) -> Result<(), Fault> {
-        let question = Question { patience_ms: cx.settings.timeouts.server_connect_timeout_ms, ..question };
-        if let Some(client) = self.clients.get_mut(key)
-            && let Phase::Login(phase) = &mut client.phase
-        {
+        if let Phase::Login(phase) = &mut client.phase {
             phase.login = Some(login.clone());
             phase.busy = true;
         }
+        let question = Question { patience_ms: cx.settings.timeouts.server_connect_timeout_ms, ..question };
         let ticket = Ticket { worker: cx.worker, protocol: W::PROTOCOL, kind: Kind::Client, key };
-        (cx.shared.submit)(ticket, Work::Ask(Box::new(question))).map_err(|_| FaultKind::TooManyLogins.into())
+        let taken = (cx.shared.submit)(ticket, Work::Ask(Box::new(question)));
+        Some(taken.map_err(|_| FaultKind::TooManyLogins.into()))
     }
 
     /// Whoever knows the user's password is asked whether this is it.

@@ -22,12 +22,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// The wing has begun a transaction for its client, or has ended an empty one.
     pub(super) fn answered_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let now_ms = cx.now_ms();
+        let now_ns = cx.now_ns();
         let begun = match self.clients.get_mut(key) {
             Some(client) => {
                 let begun = client.front().is_some_and(|front| front.is_in_empty_transaction());
-                client.active_ms = now_ms;
-                client.transaction_since_ms = if begun { now_ms.max(1) } else { 0 };
+                client.active_ms = now_ns / 1_000_000;
+                client.transaction_since_ns = if begun { now_ns.max(1) } else { 0 };
                 begun
             }
             None => false,

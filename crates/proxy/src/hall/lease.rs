@@ -28,7 +28,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if client.is.empty {
                 self.note_empty(key, false);
             } else {
-                client.transaction_since_ms = 0;
+                client.transaction_since_ns = 0;
             }
         }
         if let Some(since_ns) = served.waited_since_ns {
@@ -42,6 +42,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn note_waited(&mut self, cx: &Cx<'_, N>, key: Key, since_ns: u64) {
         let waited_ns = cx.now_ns().saturating_sub(since_ns);
         self.cells.wait_duration.record_ns(waited_ns);
+        self.note_wait(cx, key, waited_ns);
         let id = self.clients.get(key).and_then(|client| client.pool);
         if let Some(pool) = id.and_then(|id| self.pool(id)) {
             pool.entry.shared.note_waited(cx.worker, waited_ns);
@@ -66,7 +67,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(server) = self.books().release(key) else { return };
         self.forget_cause(key);
         let Some(client) = self.clients.get_mut(key) else { return };
-        client.transaction_since_ms = 0;
+        client.transaction_since_ns = 0;
         // A client that does not read makes its server wait, but not the next client's.
         let choked = client.chokes == Some(server);
         if choked {
@@ -96,6 +97,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         self.note_cause(key, request);
+        self.note_asked(cx, key, request);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state(), ServerState::Leased(key));
@@ -104,11 +106,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let sent = back.dispatch(front, key.raw(), request, whole, held.stream.output.tail_mut());
         client.inflight += 1;
         client.is.part_open = !whole;
+        let now_ns = cx.net.now_ns().max(1);
         if client.inflight == 1 {
-            client.request_since_ns = cx.net.now_ns();
+            client.request_since_ns = now_ns;
         }
-        if client.transaction_since_ms == 0 {
-            client.transaction_since_ms = (cx.net.now_ns() / 1_000_000).max(1);
+        if client.transaction_since_ns == 0 {
+            client.transaction_since_ns = now_ns;
         }
         self.sent(cx, key, server, sent);
     }

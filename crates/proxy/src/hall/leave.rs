@@ -114,6 +114,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         inject::here("remove_client");
         self.leave_login(key);
         self.forget_listener(cx, key);
+        self.forget_asked(key);
         if cx.settings.logged.disconnections
             && let Some(Client { pool: Some(_), is, .. }) = self.clients.get(key)
         {

@@ -9,7 +9,7 @@ use super::Hall;
 use crate::client::{Client, Phase};
 use crate::console::{ClientRow, ClientState, Counts, Letter, List, Part, ServerMark, ServerRow};
 use crate::context::Cx;
-use crate::ids::{Key, client_number};
+use crate::ids::Key;
 use crate::mail::WingMail;
 use crate::pool::PoolId;
 use crate::server::{Server, ServerPhase, ServerState};
@@ -68,7 +68,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// The user of a client, once it has logged in.
     fn user_of(&self, cx: &Cx<'_, N>, (key, client): (Key, &Client<W, N::Socket>)) -> Option<String> {
         let in_session = matches!(client.phase, Phase::Session(_));
-        in_session.then(|| self.who(cx.worker, key).map(|who| shown(who.user))).flatten()
+        in_session.then(|| self.who(cx.number(key), key).map(|who| shown(who.user))).flatten()
     }
 
     fn list_client(
@@ -112,7 +112,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         state: ClientState,
         pins: weir_wire::Pins,
     ) -> ClientRow {
-        let who = self.who(cx.worker, key);
+        let who = self.who(cx.number(key), key);
         let (user, mut database, application_name) = match &who {
             Some(who) => (shown(who.user), shown(who.database), who.application_name.as_deref().map(shown)),
             None => (String::new(), String::new(), None),
@@ -122,7 +122,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let server = client.server();
         ClientRow {
-            number: client_number(cx.worker, key),
+            number: cx.number(key),
             user,
             database,
             application_name: application_name.unwrap_or_default(),
@@ -200,7 +200,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             opened_ms: server.opened_ms,
             since_ms: server.since_ms,
             close_needed: server.is.retire || from_before,
-            client: client.map(|client| client_number(cx.worker, client)),
+            client: client.map(|client| cx.number(client)),
             pid: match &server.phase {
                 ServerPhase::Live(back) => back.console_pid(),
                 ServerPhase::Login { .. } => 0,

@@ -8,7 +8,7 @@ use crate::books::{Claim, Want};
 use crate::client::{Before, Client, Flags, LoginPhase, Phase, silence};
 use crate::context::{Cx, Ticket};
 use crate::crypto::Work;
-use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag, client_number};
+use crate::ids::{Key, Kind, MAX_CLIENTS_PER_WORKER, Tag};
 use crate::line::Line;
 use crate::mail::{Kill, Warrant, WingMail};
 use crate::panics::inject;
@@ -54,8 +54,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn accepted(&mut self, cx: &mut Cx<'_, N>, arrival: Arrival<N>, peer: Peer) {
         inject::here("accepted");
         let counted = Counted::new(cx);
-        let seats = cx.settings.max_client_conn + limits::REFUSED_CONNECTIONS;
-        let full = cx.client_total() > seats && !self.give_up_a_silent_login(cx);
+        let full = cx.client_total() > cx.most_clients().1 && !self.give_up_a_silent_login(cx);
         if full || self.clients.len() >= MAX_CLIENTS_PER_WORKER || self.draining {
             self.count_fault(FaultKind::TooManyClients);
             if let Arrival::Here(socket) = arrival {
@@ -86,7 +85,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             fingerprint: 0,
             active_ms: cx.now_ms(),
             listed_ms: 0,
-            transaction_since_ms: 0,
+            transaction_since_ns: 0,
             armed_ms: u64::MAX,
             inflight: 0,
             connected_s: (cx.now_ms() / 1_000) as u32,
@@ -166,8 +165,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if self.clients.get(key).is_some_and(|client| client.is.header_due) {
             return self.forwarded(cx, key, bytes);
         }
-        let Some(phase) = self.login_phase(key) else { return 0 };
-        if phase.busy {
+        if self.login_phase(key).is_none_or(|phase| phase.busy) {
             return 0;
         }
         let mut out = std::mem::take(&mut self.staging);
@@ -177,30 +175,25 @@ impl<W: Wing, N: Net> Hall<W, N> {
             phase.bytes += used;
         }
         let too_much = phase.bytes > limits::LOGIN_BYTES || bytes.len() > limits::LOGIN_BYTES;
-        if let Ok((used, AcceptStep::LoggedIn)) = handled {
-            self.logged_in(cx, key, out);
-            return used;
-        }
-        self.send_client(cx, key, &out);
-        self.recycle(out);
-        match handled {
-            Ok((_, AcceptStep::More)) if too_much => {
+        let (used, step) = match handled {
+            Ok((used, step)) => (used, Ok(step)),
+            Err(fault) => (bytes.len(), Err(fault)),
+        };
+        match self.after_answer(cx, key, step, out) {
+            None => used,
+            Some(AcceptStep::More) if too_much => {
                 self.refuse(cx, key, FaultKind::ClientTooLarge.into());
                 bytes.len()
             }
-            Ok((used, AcceptStep::Tls)) => {
+            Some(AcceptStep::Tls) => {
                 if let Err(fault) = self.begin_tls(cx, key, &bytes[used..]) {
                     self.refuse(cx, key, fault);
                 }
                 bytes.len()
             }
-            Ok((used, step)) => {
+            Some(step) => {
                 self.login_step(cx, key, step);
                 used
-            }
-            Err(fault) => {
-                self.refuse(cx, key, fault);
-                bytes.len()
             }
         }
     }
@@ -256,7 +249,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let at_console = self.admit_to_console(cx, key, &login, learnt);
         // Who has not proved himself yet takes no place from who has.
         let proven = at_console.is_some() || self.clients.get(key).is_some_and(|client| client.is.proven);
-        if !proven && cx.shared.proven.load(Relaxed) >= cx.settings.max_client_conn {
+        if !proven && cx.shared.proven.load(Relaxed) >= cx.most_clients().0 {
             self.refuse(cx, key, FaultKind::TooManyClients.into());
             return None;
         }
@@ -287,24 +280,29 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Somebody has said whether a client's password is right.
     pub(super) fn client_vouched(&mut self, cx: &mut Cx<'_, N>, key: Key, said: Vouched) {
-        let mut out = std::mem::take(&mut self.staging);
-        let Some(phase) = self.login_phase(key) else { return };
-        phase.busy = false;
-        phase.vouching = false;
-        let answer = said.map(|learnt| phase.learnt = learnt);
-        let step = phase.accept.handle_vouched(answer, &mut out);
-        if let Some(step) = self.after_answer(cx, key, step, out) {
-            self.login_step(cx, key, step);
-        }
-        self.todo.push_back(Order::PumpClient(key));
+        self.go_on(cx, key, |phase, out| {
+            let answer = said.map(|learnt| phase.learnt = learnt);
+            phase.accept.handle_vouched(answer, out)
+        });
     }
 
     /// Slow work for a client is done.
     pub(super) fn client_job_done(&mut self, cx: &mut Cx<'_, N>, key: Key, done: JobDone) {
+        self.go_on(cx, key, |phase, out| phase.accept.handle_job(done, out));
+    }
+
+    /// What a client's login has waited for is there: its machine hears of it.
+    fn go_on(
+        &mut self,
+        cx: &mut Cx<'_, N>,
+        key: Key,
+        tell: impl FnOnce(&mut LoginPhase<W>, &mut Vec<u8>) -> Result<AcceptStep, Fault>,
+    ) {
         let mut out = std::mem::take(&mut self.staging);
         let Some(phase) = self.login_phase(key) else { return };
         phase.busy = false;
-        let step = phase.accept.handle_job(done, &mut out);
+        phase.vouching = false;
+        let step = tell(phase, &mut out);
         if let Some(step) = self.after_answer(cx, key, step, out) {
             self.login_step(cx, key, step);
         }
@@ -415,7 +413,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let Some(client) = self.clients.get_mut(key) else { return };
         if !std::mem::replace(&mut client.is.proven, true)
-            && cx.shared.proven.fetch_add(1, Relaxed) >= cx.settings.max_client_conn
+            && cx.shared.proven.fetch_add(1, Relaxed) >= cx.most_clients().0
         {
             // Others have proved themselves meanwhile.
             self.recycle(out);
@@ -501,6 +499,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Phase::Session(front) = &mut client.phase else { return };
         let greeted = !asks && pool.entry.welcomes().greet(front, &mut out);
         if greeted {
+            self.cells.login_duration.record_ns(cx.now_ns().saturating_sub(client.request_since_ns));
             self.greeted(cx, key, out);
             self.arm_client(cx, key);
         } else {
@@ -540,7 +539,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
 /// What the login of the client with this key starts from.
 pub(super) fn accept_params<W: Wing, N: Net>(cx: &Cx<'_, N>, key: Key, peer: &Peer) -> AcceptParams {
     AcceptParams {
-        id: ClientId::new(client_number(cx.worker, key), key.generation()),
+        id: ClientId::new(cx.number(key), key.generation()),
         nonce: cx.nonce(),
         unix: matches!(peer, Peer::Unix { .. }),
         tls: cx.settings.tls.offer,

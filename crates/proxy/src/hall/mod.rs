@@ -54,6 +54,7 @@ mod room;
 mod seclude;
 mod settle;
 mod share;
+mod slow;
 mod study;
 mod who;
 
@@ -118,6 +119,7 @@ pub struct Hall<W: Wing, N: Net> {
     echoes: HashMap<(PoolId, GroupId), alike::Echo<W>>,
     /// What those have said who keep their server beyond its boundary, or may.
     causes: HashMap<Key, Box<str>>,
+    asked_for: HashMap<Key, slow::Asked>,
 }
 
 /// The books of a hall.
@@ -181,6 +183,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             listeners: HashMap::new(),
             echoes: HashMap::new(),
             causes: HashMap::new(),
+            asked_for: HashMap::new(),
         }
     }
 }

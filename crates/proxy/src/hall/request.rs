@@ -203,10 +203,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
 
     /// Finds the next request and deals with it. `None`: nothing more can be done with these bytes now.
     fn look(&mut self, cx: &mut Cx<'_, N>, key: Key, rest: &[u8]) -> Option<usize> {
+        inject::arm(rest);
         if self.clients.get(key).is_some_and(|client| client.is.console) {
             return self.look_at_console(cx, key, rest);
         }
-        inject::arm(rest);
         let mut out = std::mem::take(&mut self.staging);
         let found = match self.clients.get_mut(key)?.front() {
             Some(front) => front.find(rest, &mut out),

@@ -188,7 +188,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return false;
         }
         let Some(client) = self.clients.get_mut(holder) else { return false };
-        client.transaction_since_ms = 0;
+        client.transaction_since_ns = 0;
         if let Some(held) = self.servers.get_mut(server) {
             held.head_since_ns = client.request_since_ns;
             held.since_ms = client.request_since_ns / 1_000_000;
@@ -220,6 +220,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(since_ns) = waited_since_ns {
             self.note_waited(cx, key, since_ns);
         }
+        self.note_ride(cx, key, len as usize);
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };

@@ -4,7 +4,7 @@
 
 use super::Hall;
 use crate::client::Phase;
-use crate::ids::{Key, client_number};
+use crate::ids::Key;
 use crate::wing::{Front, Wing};
 use std::borrow::Cow;
 use weir_net::{Net, Peer};
@@ -53,7 +53,7 @@ impl Names {
 /// Logs at a level what happened to one client: `log_client!(info, hall, cx, key, "login")`.
 macro_rules! log_client {
     ($level:ident, $hall:expr, $cx:expr, $key:expr, $($text:tt)+) => {
-        if let Some(who) = $hall.who($cx.worker, $key) {
+        if let Some(who) = $hall.who($cx.number($key), $key) {
             let $crate::hall::who::Who { client, user, database, address, application_name } = who;
             let application_name = application_name.as_deref();
             tracing::$level!(
@@ -66,7 +66,7 @@ pub(super) use log_client;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// Who a client is; empty where it has not said yet.
-    pub(super) fn who(&self, worker: usize, key: Key) -> Option<Who<'_>> {
+    pub(super) fn who(&self, number: u32, key: Key) -> Option<Who<'_>> {
         let client = self.clients.get(key)?;
         let pool = client.pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref());
         let login = match &client.phase {
@@ -81,7 +81,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             Phase::Login(_) | Phase::Closing => (None, None),
         };
         Some(Who {
-            client: client_number(worker, key),
+            client: number,
             // The pool's user is the server's, which may be another one for all.
             user: self.names.get(client.user).unwrap_or(user),
             database: schema.unwrap_or(database),
