@@ -281,6 +281,7 @@ impl World {
             max_client_conn: plan.max_clients,
             clients_together: plan.clients_together,
             few_clients: plan.few_clients,
+            statements: 20,
             timeouts: plan.timeouts.clone(),
             routes: routes.clone(),
             epoch: 1,

@@ -430,6 +430,9 @@ settings! {
     StatsPeriod "console" "stats_period" = "stats_period", Kind::Seconds { max_ms: DAY_MS }, "60", Live, All,
         "Period over which the console's averages are calculated.";
 
+    TrackStatements "console" "track_statements", Kind::Count { min: 0, max: 10_000, unit: "statements" }, "500", Live, All,
+        "Statements whose calls, times, rows and errors SHOW STATEMENTS shows, for each worker and protocol. In a full table a new one replaces the one called longest ago when it comes for the second time. 0 disables it.";
+
     LogLevel "log" "level", Kind::Text, "info", Restart, All,
         "error, warn, info, debug or trace; or several filters separated by commas, such as info,weir_proxy=debug.";
     LogFormat "log" "format", Kind::Word(&["text", "json"]), "text", Restart, All,

@@ -209,6 +209,21 @@ impl Default for HistogramTotals {
 }
 
 impl HistogramTotals {
+    /// Counts one thing that took this long.
+    #[inline]
+    pub fn record_ns(&mut self, ns: u64) {
+        self.buckets[bucket_of(ns / 1000)] += 1;
+        self.sum_ns = self.sum_ns.saturating_add(ns);
+    }
+
+    /// Adds those of another.
+    pub fn add(&mut self, other: &HistogramTotals) {
+        for (total, other) in self.buckets.iter_mut().zip(&other.buckets) {
+            *total += other;
+        }
+        self.sum_ns = self.sum_ns.saturating_add(other.sum_ns);
+    }
+
     /// Things counted.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()

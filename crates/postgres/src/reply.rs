@@ -325,6 +325,9 @@ impl Back {
             }
             return Ok(way);
         }
+        if tag == T::CommandComplete && way == Way::Forward {
+            self.tally.rows += rows_of(body(message));
+        }
         let Some(owed) = self.queue.next_mut() else {
             return Err(protocol(format!("{} although nothing is owed", name_of(&tag))));
         };
@@ -516,3 +519,10 @@ fn stands_alone(tag: ServerTag) -> bool {
 mod alone;
 mod ready;
 mod row;
+/// The rows in a command's tag, its last word (section 54.7, CommandComplete): `SELECT 5`, `INSERT 0 5`.
+fn rows_of(tag: &[u8]) -> u64 {
+    let tag = tag.strip_suffix(b"\0").unwrap_or(tag);
+    let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = tag.get(tag.len() - digits..).unwrap_or_default();
+    number.iter().fold(0, |sum: u64, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')))
+}

@@ -35,8 +35,7 @@ pub struct Client<W: Wing, S> {
     pub chokes: Option<Key>,
     /// When its oldest unanswered request was sent on.
     pub request_since_ns: u64,
-    /// The fingerprint of the request under way, if others might have stood behind it; 0: of none or of
-    /// several.
+    /// [`mark_of`] the request under way; 0: of none or of several.
     pub fingerprint: u32,
     /// When it last did or got anything, for the idle timeouts (milliseconds of the worker's clock).
     pub active_ms: u64,
@@ -269,8 +268,23 @@ impl<W: Wing, S> Client<W, S> {
         let alone = whole && self.inflight == 0;
         self.is.choosy = needs.choosy;
         self.claim.alike = if alone && needs.alike { Alike::Yes } else { Alike::No };
-        self.fingerprint = if alone && needs.shareable { needs.fingerprint } else { 0 };
+        self.fingerprint = if alone { mark_of(needs) } else { 0 };
     }
+}
+
+/// The fingerprint of a request, odd if others may stand behind it; 0: it has none.
+pub fn mark_of(needs: Needs) -> u32 {
+    match needs.fingerprint {
+        0 => 0,
+        fingerprint if needs.shareable => fingerprint | 1,
+        // Not 0 either.
+        fingerprint => (fingerprint & !1).max(2),
+    }
+}
+
+/// Others may stand behind a request with this mark.
+pub fn is_shareable(mark: u32) -> bool {
+    mark & 1 == 1
 }
 
 /// What a client has said of its login so far.

@@ -18,6 +18,7 @@ use crate::ids::{Key, worker_of};
 use crate::mail::{Mail, WingMail};
 use crate::pool::{PoolEntry, PoolId};
 use crate::settings::PoolSpec;
+use crate::statements::Figures;
 use crate::wing::{MySql, Postgres, Wing};
 use arc_swap::{ArcSwap, Guard};
 use std::collections::BTreeSet;
@@ -271,6 +272,8 @@ pub struct List {
     pub users: bool,
     /// Clients only that wait.
     pub waiting: bool,
+    /// Statements.
+    pub statements: bool,
     /// Takes what a worker has found, piece by piece.
     pub sink: Box<dyn Fn(Part) + Send + Sync>,
 }
@@ -292,6 +295,8 @@ pub struct Part {
     pub logins: usize,
     /// Clients by their user, if those are wanted.
     pub users: Vec<(String, usize)>,
+    /// Statements, if those are wanted.
+    pub statements: Vec<StatementRow>,
 }
 
 impl Part {
@@ -305,8 +310,22 @@ impl Part {
             counts: Vec::new(),
             logins: 0,
             users: Vec::new(),
+            statements: Vec::new(),
         }
     }
+}
+
+/// What a statement has cost on one worker.
+#[derive(Debug)]
+pub struct StatementRow {
+    /// The user its servers are logged in as.
+    pub user: String,
+    /// The database's name in Weir.
+    pub database: String,
+    /// The statement without its values; `None`: all that have no row of their own.
+    pub words: Option<String>,
+    /// Calls, times, rows, errors.
+    pub figures: Figures,
 }
 
 /// Clients and servers of a pool, by PgBouncer's states.

@@ -512,6 +512,7 @@ fn settings(
         max_client_conn,
         clients_together: CLIENTS_TOGETHER,
         few_clients: FEW_CLIENTS,
+        statements: snapshot.values.size(weir_config::Key::TrackStatements),
         timeouts: snapshot.timeouts.clone(),
         tls: front_tls.tls.clone(),
         routes,

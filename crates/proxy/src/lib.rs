@@ -37,6 +37,7 @@ pub mod server;
 pub mod settings;
 mod silent;
 pub mod sizing;
+pub mod statements;
 pub mod stream;
 mod sync;
 pub mod vouch;

@@ -262,6 +262,8 @@ pub struct Settings {
     /// Clients on one worker that are not held up much by the handshakes of others, one in each turn. Beside
     /// more of them, another thread does the costly step.
     pub few_clients: usize,
+    /// Statements whose figures each worker keeps for each protocol; 0: none.
+    pub statements: usize,
     /// Bounds on time.
     pub timeouts: Timeouts,
     /// TLS with clients.

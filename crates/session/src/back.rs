@@ -25,6 +25,8 @@ pub struct Tally {
     pub prepares: u32,
     /// Commands that brought clients' settings or schema here.
     pub settings: u32,
+    /// Rows that clients were given, or that they changed, as far as replies say it.
+    pub rows: u64,
     /// What a client was told last that had failed.
     pub error: Option<ErrorCode>,
 }

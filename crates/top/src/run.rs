@@ -27,14 +27,15 @@ const PLAIN_HEIGHT: u16 = 70;
 /// Watch a running Weir in the terminal.
 ///
 /// Shows throughput, latency, waiting clients, servers, pins, errors and the busiest pools once a second.
-/// Keys: q quits, s changes the order of the pools, / filters them, the arrow keys scroll.
+/// Keys: q quits, s changes the order of the pools, / filters them, t shows statements in their place, the arrow
+/// keys scroll.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address of Weir's HTTP endpoint (http.listen).
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9930")]
     url: String,
-    /// File with the token (http.token_file of weir serve). Not required; with it, the log's words about
-    /// failing databases are shown as well.
+    /// File with the token (http.token_file of weir serve). Not required; with it, statements and the
+    /// log's words about failing databases are shown as well.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
     /// Print one screen as plain text and exit.
@@ -193,6 +194,8 @@ struct Watch {
     trouble: Option<(Instant, String)>,
     skip: usize,
     wish: Wish,
+    /// Statements are shown in the place of pools.
+    statements: bool,
     /// The filter is being typed.
     typing: bool,
     colour: bool,
@@ -208,6 +211,7 @@ impl Watch {
             history: VecDeque::new(),
             trouble: None,
             skip: 0,
+            statements: false,
             wish,
             typing: false,
             colour,
@@ -250,14 +254,20 @@ impl Watch {
                         self.history.pop_front();
                     }
                 }
-                self.skip = self.skip.min(live.pools.len().saturating_sub(1));
                 (self.live, self.trouble) = (Some(live), None);
+                self.skip = self.skip.min(self.rows().saturating_sub(1));
             }
             Err(why) => {
                 let since = self.trouble.take().map_or_else(Instant::now, |(since, _)| since);
                 self.trouble = Some((since, why));
             }
         }
+    }
+
+    /// Lines that can be scrolled.
+    fn rows(&self) -> usize {
+        let Some(live) = &self.live else { return 0 };
+        if self.statements { live.statements.len() } else { live.pools.len() }
     }
 
     fn with_view(&self, show: impl FnOnce(&View<'_>)) {
@@ -268,7 +278,11 @@ impl Watch {
         } else {
             let filter =
                 if self.wish.filter.is_empty() { String::new() } else { format!(" ({})", self.wish.filter) };
-            format!("q quit   s sort: {}   / filter{filter}   arrows scroll", self.wish.sort.name())
+            let other = if self.statements { "pools" } else { "statements" };
+            format!(
+                "q quit   s sort: {}   / filter{filter}   t {other}   arrows scroll",
+                self.wish.sort.name()
+            )
         };
         show(&View {
             place: &self.place,
@@ -276,6 +290,7 @@ impl Watch {
             history: Some(&self.history),
             trouble: trouble.as_deref(),
             skip: self.skip,
+            statements: self.statements,
             foot,
             colour: self.colour,
         });
@@ -288,7 +303,7 @@ impl Watch {
         if self.typing {
             return self.typed(key.code);
         }
-        let pools = self.live.as_ref().map_or(0, |live| live.pools.len());
+        let rows = self.rows();
         match key.code {
             KeyCode::Char('q') | KeyCode::Esc => return Outcome::Ends,
             KeyCode::Char('s') => {
@@ -301,10 +316,11 @@ impl Watch {
                 }
                 return Outcome::Asks;
             }
+            KeyCode::Char('t') => (self.statements, self.skip) = (!self.statements, 0),
             KeyCode::Char('/' | 'f') => self.typing = true,
-            KeyCode::Down | KeyCode::Char('j') => self.skip = (self.skip + 1).min(pools.saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.skip = (self.skip + 1).min(rows.saturating_sub(1)),
             KeyCode::Up | KeyCode::Char('k') => self.skip = self.skip.saturating_sub(1),
-            KeyCode::PageDown => self.skip = (self.skip + 10).min(pools.saturating_sub(1)),
+            KeyCode::PageDown => self.skip = (self.skip + 10).min(rows.saturating_sub(1)),
             KeyCode::PageUp => self.skip = self.skip.saturating_sub(10),
             KeyCode::Home => self.skip = 0,
             _ => {}

@@ -26,6 +26,8 @@ pub struct View<'a> {
     pub trouble: Option<&'a str>,
     /// The first pool that is shown.
     pub skip: usize,
+    /// Statements in the place of pools.
+    pub statements: bool,
     /// The last line.
     pub foot: String,
     /// With colours.
@@ -147,8 +149,10 @@ pub fn draw(view: &View<'_>, area: Rect, out: &mut Buffer) {
     if let Some(history) = history {
         chart(history, middle, out, paint);
     }
-    if let Some(live) = view.live {
-        pools(live, view.skip, bottom, out, paint);
+    match view.live {
+        Some(live) if view.statements => statements(live, view.skip, bottom, out, paint),
+        Some(live) => pools(live, view.skip, bottom, out, paint),
+        None => {}
     }
     Line::styled(tame(&view.foot), paint.quiet()).render(foot, out);
 }
@@ -287,6 +291,47 @@ fn pools(live: &Live, skip: usize, area: Rect, out: &mut Buffer, paint: Paint) {
         .render(area, out);
 }
 
+/// What servers have been busy with in the last seconds.
+fn statements(live: &Live, skip: usize, area: Rect, out: &mut Buffer, paint: Paint) {
+    const HEAD: [&str; 8] = ["SERVERS", "CALLS/S", "P50", "P95", "P99", "ERRORS/S", "DATABASE", "STATEMENT"];
+    const WIDTHS: [u16; 8] = [7, 9, 8, 8, 8, 8, 12, 0];
+    if live.statements.is_empty() {
+        let words =
+            "no statements: --token-file shows them (http.token_file of weir serve), after 10 seconds";
+        Paragraph::new(words).style(paint.quiet()).render(area, out);
+        return;
+    }
+    let cells = |texts: [String; 8]| -> Vec<String> {
+        let padded = texts.into_iter().zip(WIDTHS).enumerate();
+        padded
+            .map(|(at, (text, width))| if at < 6 { format!("{text:>0$}", usize::from(width)) } else { text })
+            .collect()
+    };
+    let rows = live.statements.iter().skip(skip).map(|statement| {
+        let times = &statement.times;
+        let style = if statement.errors_per_s > 0.0 { paint.of(Color::Yellow) } else { Style::new() };
+        Row::new(cells([
+            format!("{:.2}", statement.servers),
+            rate(statement.calls_per_s),
+            time(times.p50_us),
+            time(times.p95_us),
+            time(times.p99_us),
+            rate(statement.errors_per_s),
+            tame(&statement.database),
+            tame(&statement.statement),
+        ]))
+        .style(style)
+    });
+    let constraints = WIDTHS.map(|width| match width {
+        0 => Constraint::Fill(1),
+        width => Constraint::Length(width),
+    });
+    Table::new(rows, constraints)
+        .header(Row::new(cells(HEAD.map(str::to_owned))).style(paint.quiet()))
+        .column_spacing(1)
+        .render(area, out);
+}
+
 fn row(pool: &PoolFigures) -> [String; 11] {
     let busy = pool.requests_per_s > 0.0;
     let when = |is: bool, text: String| if is { text } else { "-".to_owned() };
@@ -333,7 +378,7 @@ pub fn plain(view: &View<'_>, width: u16, height: u16) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_admin::live::{DatabaseFigures, LastFault};
+    use weir_admin::live::{DatabaseFigures, LastFault, StatementFigures};
 
     fn live() -> Live {
         let mut live = Live { version: "1.2.3".into(), uptime_s: 300, ..Live::default() };
@@ -389,6 +434,28 @@ mod tests {
         let view = View { live: Some(&live), skip: 90, ..View::default() };
         let text = plain(&view, 120, 40);
         assert!(text.contains("db90") && !text.contains("db89"), "{text}");
+    }
+
+    #[test]
+    fn statements_take_the_place_of_pools() {
+        let mut live = live();
+        let view =
+            |live: &Live| plain(&View { live: Some(live), statements: true, ..View::default() }, 120, 40);
+        assert!(view(&live).contains("no statements: --token-file shows them"), "{}", view(&live));
+        live.statements = vec![StatementFigures {
+            database: "app".into(),
+            statement: "select ?\u{1b}[2J from t".into(),
+            calls_per_s: 1_234.0,
+            servers: 2.5,
+            times: Times { p50_us: 900, p95_us: 2_500, p99_us: 1_500_000 },
+            ..StatementFigures::default()
+        }];
+        let text = view(&live);
+        assert!(!text.contains("db0") && !text.contains('\u{1b}'), "{text}");
+        let line = text.lines().find(|line| line.contains("select ?")).unwrap();
+        for words in ["2.50", "1,234", "900 us", "2.50 ms", "1.50 s", "app"] {
+            assert!(line.contains(words), "{words}\n{text}");
+        }
     }
 
     #[test]

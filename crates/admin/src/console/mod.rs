@@ -24,7 +24,7 @@ use registry::{Who, find};
 pub(crate) use show::mode_name;
 use stats::Stats;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot};
 use weir_config::Snapshot;
 use weir_proxy::Proxy;
@@ -166,8 +166,23 @@ impl Console {
                 self.stats().note(&self.proxy);
             }
             self.pulse().tick(&self.proxy);
+            self.look_at_statements().await;
             tokio::time::sleep(second).await;
         }
+    }
+
+    /// For whoever looks at the figures of this moment.
+    async fn look_at_statements(&self) {
+        if !self.pulse().is_watched(Instant::now()) {
+            return;
+        }
+        // One that cannot be had is had a second later.
+        let Ok(parts) = self.list(Wanted { rows: true, statements: true, ..Wanted::default() }).await else {
+            return;
+        };
+        let sums = show::sum_statements(&parts, show::View::ALL);
+        drop(parts);
+        self.pulse().statements.note(Instant::now(), sums);
     }
 
     fn take(self: &Arc<Self>, statement: Statement) {
@@ -265,12 +280,13 @@ impl Console {
             pinned: wanted.pinned,
             users: wanted.users,
             waiting: wanted.waiting,
+            statements: wanted.statements,
             sink: Box::new(move |part| drop(sink.send(part))),
         });
         let gather = async {
             let (mut found, mut rows) = (Vec::new(), 0);
             while let Some(part) = parts.recv().await {
-                rows += part.clients.len() + part.servers.len();
+                rows += part.clients.len() + part.servers.len() + part.statements.len();
                 if rows > CONSOLE_ROWS {
                     return Err(Refusal(format!("there are more than {CONSOLE_ROWS} rows to show")));
                 }
@@ -294,6 +310,7 @@ struct Wanted {
     pinned: bool,
     users: bool,
     waiting: bool,
+    statements: bool,
 }
 
 /// Writes to the log what was ordered, in PgBouncer's words, which tools look for.

@@ -4,12 +4,14 @@ use super::stats::{Figures, Sums};
 use super::tables::{self, PROTOCOL, TOTALS_NAMES};
 use super::time::Calendar;
 use super::{Console, Outcome, Refusal, Wanted, registry};
-use std::collections::BTreeMap;
+use crate::live::statements::Name;
+use std::collections::{BTreeMap, HashMap};
 use weir_config::console::{PGBOUNCER, WEIR};
 use weir_config::{Database, Key, Server};
 use weir_net::{Peer, Target};
 use weir_proxy::console::{ClientRow, ClientState, Counts, Part, PoolRow, ServerMark, ServerRow, Statement};
 use weir_proxy::settings::PoolMode;
+use weir_proxy::statements::Figures as Cost;
 use weir_session::Protocol;
 use weir_wire::console::{Answer, Column, Kind, Table};
 
@@ -24,6 +26,9 @@ const PRETENDED: [(&str, &str); 6] = [
     ("extra_float_digits", "2"),
 ];
 
+/// What SHOW STATEMENTS calls all that have no row of their own.
+pub(super) const OTHER_STATEMENTS: &str = "(others)";
+
 /// The one SHOW that has no table.
 pub(super) const HELP: &str = "show help";
 
@@ -37,11 +42,13 @@ pub(super) fn pretended(name: &str) -> Option<Answer> {
 
 /// Which protocols are shown, and whether it is said which.
 #[derive(Clone, Copy)]
-struct View {
+pub(super) struct View {
     both: bool,
 }
 
 impl View {
+    pub(super) const ALL: View = View { both: true };
+
     fn of(statement: &Statement) -> View {
         View { both: statement.database != PGBOUNCER }
     }
@@ -112,6 +119,7 @@ impl Console {
             "show state" => self.state(),
             "show pins" => self.pins(view).await?,
             "show queue" => self.queue(view).await?,
+            "show statements" => self.statements(view).await?,
             "show limits" => self.limits(view),
             _ => return Err(super::invalid(name)),
         })
@@ -119,7 +127,7 @@ impl Console {
 
     /// The same with both protocols, as the database `weir` shows it.
     pub(super) async fn whole_table(&self, name: &str) -> Result<Table, Refusal> {
-        self.table(View { both: true }, name).await
+        self.table(View::ALL, name).await
     }
 
     fn version_table(&self) -> Table {
@@ -528,6 +536,23 @@ impl Console {
         Ok(table)
     }
 
+    async fn statements(&self, view: View) -> Result<Table, Refusal> {
+        let parts = self.list(Wanted { rows: true, statements: true, ..Wanted::default() }).await?;
+        let mut table = Table::new(tables::STATEMENTS);
+        let mut sums: Vec<_> = sum_statements(&parts, view).into_iter().collect();
+        sums.sort_by(|(a, of_a), (b, of_b)| of_b.times.sum_ns.cmp(&of_a.times.sum_ns).then_with(|| a.cmp(b)));
+        for (name, figures) in sums {
+            table.text(name.protocol.name()).text(&name.database).text(&name.user).text(&name.words);
+            let times = &figures.times;
+            table.number(times.count()).number(figures.errors).number(figures.rows);
+            table.number(times.sum_ns / 1_000).number(times.mean_ns() / 1_000);
+            for quantile in [0.5, 0.95, 0.99] {
+                table.number(times.quantile_ns(quantile) / 1_000);
+            }
+        }
+        Ok(table)
+    }
+
     fn limits(&self, view: View) -> Table {
         let mut table = Table::new(tables::LIMITS);
         table.text("max_client_conn").null().null().null();
@@ -568,6 +593,18 @@ impl Console {
         }
         table
     }
+}
+
+/// What all workers have counted of each statement. One that came in several ways, or in texts that differ
+/// in nothing that is shown, is one.
+pub(super) fn sum_statements(parts: &[Part], view: View) -> HashMap<Name, Cost> {
+    let mut sums: HashMap<Name, Cost> = HashMap::new();
+    for (protocol, row) in rows(parts, view, |part| &part.statements) {
+        let (database, user) = (row.database.clone(), row.user.clone());
+        let words = row.words.clone().unwrap_or_else(|| OTHER_STATEMENTS.to_owned());
+        sums.entry(Name { protocol, database, user, words }).or_default().add(&row.figures);
+    }
+    sums
 }
 
 fn is_of(pool: &PoolRow, protocol: Protocol, database: &str) -> bool {

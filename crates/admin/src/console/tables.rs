@@ -76,6 +76,8 @@ columns! {
         text request_time; big server_pid; text statement; }
     /// SHOW QUEUE.
     QUEUE { text protocol; int id; text user database application_name addr; int wait wait_us; }
+    /// SHOW STATEMENTS.
+    STATEMENTS { text protocol database user statement; big calls errors rows total_us mean_us p50_us p95_us p99_us; }
     /// SHOW LIMITS.
     LIMITS { text name protocol database user; big used most; }
 }

@@ -48,6 +48,8 @@ pub struct Live {
     pub pools_matching: usize,
     /// How many there are.
     pub pools_total: usize,
+    /// Statements that servers have spent most time with lately, for those who send the token.
+    pub statements: Vec<StatementFigures>,
     /// What `weir doctor` found at the start.
     pub warnings: Vec<String>,
     /// Weir has further warnings and details for those who send the token.
@@ -152,6 +154,30 @@ pub struct ProtocolFigures {
     pub waits_per_s: f64,
     /// How long these waited.
     pub wait: Times,
+}
+
+/// A statement, in the last 10 to 20 seconds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatementFigures {
+    /// `postgres` or `mysql`.
+    pub protocol: String,
+    /// The database's name in Weir.
+    pub database: String,
+    /// The user the servers are logged in as.
+    pub user: String,
+    /// Without its values.
+    pub statement: String,
+    /// Calls.
+    pub calls_per_s: f64,
+    /// Those of them that were answered with an error.
+    pub errors_per_s: f64,
+    /// Rows that were returned or changed.
+    pub rows_per_s: f64,
+    /// How many servers were busy with it on average.
+    pub servers: f64,
+    /// How long servers took, without the wait for one.
+    pub times: Times,
 }
 
 /// Pins for one reason.

@@ -8,9 +8,10 @@
 
 mod document;
 mod pulse;
+pub(crate) mod statements;
 
 pub use document::{
     Asked, Clients, DatabaseFigures, DatabaseState, FaultFigures, LastFault, Live, MOST_ROWS, PinFigures,
-    PoolFigures, ProtocolFigures, Queue, Servers, Sort, State, Times,
+    PoolFigures, ProtocolFigures, Queue, Servers, Sort, State, StatementFigures, Times,
 };
 pub(crate) use pulse::Pulse;

@@ -4,6 +4,7 @@ use super::document::{
     Asked, Clients, DatabaseFigures, DatabaseState, FaultFigures, LastFault, Live, PinFigures, PoolFigures,
     ProtocolFigures, Queue, Servers, Times,
 };
+use super::statements::Lately;
 use crate::console::mode_name;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -42,6 +43,8 @@ pub(crate) struct Pulse {
     failures: BTreeMap<Name, Arc<Failure>>,
     /// Databases whose last attempt has failed.
     failing: BTreeSet<Name>,
+    /// What servers have been busy with.
+    pub(crate) statements: Lately,
 }
 
 /// A database by its protocol.
@@ -74,7 +77,13 @@ impl Pulse {
             databases: BTreeMap::new(),
             failures: BTreeMap::new(),
             failing: BTreeSet::new(),
+            statements: Lately::default(),
         }
+    }
+
+    /// Somebody looks.
+    pub(crate) fn is_watched(&self, now: Instant) -> bool {
+        self.asked.is_some_and(|asked| now.saturating_duration_since(asked) < WATCHED)
     }
 
     /// A second has passed. With thousands of pools a look costs milliseconds, so there are few while nobody
@@ -86,8 +95,7 @@ impl Pulse {
     }
 
     fn is_due(&self, now: Instant) -> bool {
-        let is_watched = self.asked.is_some_and(|asked| now.saturating_duration_since(asked) < WATCHED);
-        is_watched || now.saturating_duration_since(self.at) + FRESH > REST
+        self.is_watched(now) || now.saturating_duration_since(self.at) + FRESH > REST
     }
 
     /// Somebody looks.
@@ -167,7 +175,8 @@ impl Pulse {
         self.failing.retain(|name| failures.contains_key(name));
     }
 
-    /// The document as it is asked for. `details`: with the log's words about faults.
+    /// The document as it is asked for. `details`: with the log's words about faults, and
+    /// with statements.
     pub(crate) fn document(
         &self,
         asked: &Asked,
@@ -197,6 +206,7 @@ impl Pulse {
             pools: pools.into_iter().cloned().collect(),
             pools_matching,
             pools_total: self.pools.len(),
+            statements: if details { self.statements.shown().to_vec() } else { Vec::new() },
             ..self.figures.clone()
         }
     }

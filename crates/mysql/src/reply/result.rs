@@ -276,6 +276,9 @@ impl Back {
         if had_rows {
             outcome.rows = entry.reply.rows;
         }
+        if way.front.is_some() {
+            self.tally.rows += if had_rows { entry.reply.rows } else { end.affected_rows };
+        }
         if end.insert_id != 0 {
             outcome.insert_id = end.insert_id;
         }

@@ -33,6 +33,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (quick, rides) = (client.is_quick(), client.claim.ride().is_some());
         client.inflight = client.inflight.saturating_sub(1);
         let (greeted, id, inflight) = (client.is.greeted, client.pool, client.inflight);
+        let fingerprint = client.fingerprint;
         self.crowd.answered += 1;
         self.note_slow(cx, key, took_ns);
         self.heard_out(key, server, boundary);
@@ -54,9 +55,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.note_answered(took_ns, transaction_ns, tally.error);
         }
         if let Some(id) = id {
+            if greeted {
+                self.note_call(id, fingerprint, took_ns, &tally);
+            }
             self.count_pool(id, |cells| {
                 cells.requests.inc();
-                if tally != Tally::default() {
+                if (tally.prepares, tally.settings) != (0, 0) {
                     cells.note_injected(tally.prepares, tally.settings);
                 }
             });

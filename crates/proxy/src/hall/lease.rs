@@ -98,6 +98,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.note_cause(key, request);
         self.note_asked(cx, key, request);
+        self.note_statement(cx, key, request);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state(), ServerState::Leased(key));

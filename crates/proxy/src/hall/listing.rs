@@ -54,6 +54,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 }
             }
         }
+        if list.statements && !servers {
+            part.statements = self.list_statements();
+        }
         part.counts = counts.into_iter().collect();
         part.users = users.into_iter().collect();
         (list.sink)(part);

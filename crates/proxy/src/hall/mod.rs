@@ -55,6 +55,7 @@ mod seclude;
 mod settle;
 mod share;
 mod slow;
+mod statements;
 mod study;
 mod who;
 
@@ -71,6 +72,7 @@ use crate::ids::{Arena, Key, Kind, SPARE_CLIENTS, Tag};
 use crate::pool::{Place, PoolEntry, PoolId};
 use crate::server::{Server, ServerState};
 use crate::silent::Silent;
+use crate::statements::Statements;
 use crate::wing::Wing;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -120,6 +122,7 @@ pub struct Hall<W: Wing, N: Net> {
     /// What those have said who keep their server beyond its boundary, or may.
     causes: HashMap<Key, Box<str>>,
     asked_for: HashMap<Key, slow::Asked>,
+    statements: Statements,
 }
 
 /// The books of a hall.
@@ -184,6 +187,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             echoes: HashMap::new(),
             causes: HashMap::new(),
             asked_for: HashMap::new(),
+            statements: Statements::default(),
         }
     }
 }

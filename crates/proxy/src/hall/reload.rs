@@ -64,6 +64,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             if used.get(at) == Some(&false)
                 && let Some(pool) = self.pools[at].take_if(idle)
             {
+                self.statements.forget(*id);
                 pool.cells.pool_size.add(-(pool.told_size as i64));
                 pool.cells.pinned_pool_servers.add(-(pool.told_outside as i64));
             }

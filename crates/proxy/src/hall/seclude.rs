@@ -3,7 +3,7 @@
 
 use super::{Hall, Order};
 use crate::books::Holding;
-use crate::client::Phase;
+use crate::client::{Phase, is_shareable};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::panics::inject;
@@ -23,7 +23,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             // The next one of its kind must not wait until this one is answered.
             let fingerprint = head.and_then(|head| self.clients.get(head)).map_or(0, |head| head.fingerprint);
             let so_far_ns = cx.now_ns().saturating_sub(since_ns);
-            if fingerprint != 0
+            if is_shareable(fingerprint)
                 && let Some(pool) = self.pool(id)
             {
                 pool.history.note(fingerprint, so_far_ns, pool.head_ns);

@@ -15,7 +15,7 @@
 //! those behind it go elsewhere (`keep_after_all`): no client is ever tied to a server without holding it.
 
 use super::{Hall, Order};
-use crate::client::Phase;
+use crate::client::{Phase, is_shareable, mark_of};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::panics::inject;
@@ -142,7 +142,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn may_be_slow(&mut self, key: Key, needs: Needs) -> bool {
         let Some(id) = self.clients.get(key).and_then(|client| client.pool) else { return false };
         self.pool(id).is_some_and(|pool| {
-            pool.history.is_new(needs.fingerprint) || pool.history.is_slow(needs.fingerprint, pool.head_ns)
+            let mark = mark_of(needs);
+            pool.history.is_new(mark) || pool.history.is_slow(mark, pool.head_ns)
         })
     }
 
@@ -167,7 +168,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn note_history(&mut self, key: Key, took_ns: u64) {
         let Some(client) = self.clients.get_mut(key) else { return };
         let (fingerprint, id) = (std::mem::take(&mut client.fingerprint), client.pool);
-        if fingerprint != 0
+        if is_shareable(fingerprint)
             && let Some(pool) = id.and_then(|id| self.pool(id))
         {
             pool.history.note(fingerprint, took_ns, pool.head_ns);
@@ -221,6 +222,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.note_waited(cx, key, since_ns);
         }
         self.note_ride(cx, key, len as usize);
+        self.note_riding_statement(cx, key, len as usize);
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };
