@@ -698,6 +698,94 @@ def the_statement_that_pins_is_shown_by_mysqls_protocol_too(_context):
                 assert shown[0]["statement"] == "select get_lock(?, ?), ?", shown
 
 
+def costs(wire):
+    """Calls, errors and rows of each statement that is shown."""
+    shown = table(wire, "SHOW STATEMENTS")
+    for r in shown:
+        assert r["database"] == "app" or r["statement"] == "(others)", r
+        times = [int(r[name]) for name in ("p50_us", "p95_us", "p99_us")]
+        assert times == sorted(times) and int(r["total_us"]) >= int(r["calls"]) * int(r["mean_us"]), r
+    totals = [int(r["total_us"]) for r in shown]
+    assert totals == sorted(totals, reverse=True), shown
+    return {r["statement"]: (int(r["calls"]), int(r["errors"]), int(r["rows"])) for r in shown}
+
+
+@weir(only="postgres")
+def what_each_statement_costs_is_shown(_context):
+    with weir_of_toml("postgres") as w, console(w, database="weir") as wire, Wire(w.target()) as client, Wire(w.target()) as other:
+        assert costs(wire) == {}
+        for n in range(5):
+            client.ask(f"select 'secret {n}' from generate_series(1, {n + 1})")
+        for _ in range(2):
+            other.ask("select 'other' from generate_series(1, 10)")
+        client.ask("create table weir_costs (a int)")
+        client.ask("insert into weir_costs values (1), (2), (3)")
+        client.ask("begin")
+        client.ask("update weir_costs set a = a + 1 where a > 1")
+        client.ask("rollback")
+        client.send(parse("select a from weir_costs where a > $1 -- secret", "s", [23]) + message(b"S"))
+        client.until("Z")
+        for at_least in (b"0", b"1", b"7"):
+            client.send(bind([at_least], "s") + execute() + message(b"S"))
+            client.until("Z")
+        client.send(query("select 1 / 0"))
+        client.until("Z")
+        client.ask("drop table weir_costs")
+        # These come before the first is answered: two of them have no row of their own.
+        client.send(query("select 'together'") * 3)
+        client.until("Z", 3)
+        found = eventually(lambda: (found := costs(wire)) and "select ? / ?" in found and found, "they are shown")
+        assert found["select ? from generate_series(?, ?)"] == (7, 0, 15 + 20), found
+        assert found["insert into weir_costs values (?), (?), (?)"] == (1, 0, 3), found
+        assert found["update weir_costs set a = a + ? where a > ?"] == (1, 0, 2), found
+        assert found["select a from weir_costs where a > $1"][1:] == (0, 3 + 2), found
+        assert found["select ? / ?"] == (1, 1, 0), found
+        together = found.get("select ?", (0, 0, 0))
+        assert together[0] + found["(others)"][0] == 3 and found["(others)"][0] >= 1, found
+        assert not any("secret" in words for words in found)
+        asked = sum(calls for calls, _, _ in found.values())
+        assert asked == int(next(r for r in table(wire, "SHOW STATS") if r["database"] == "app")["total_query_count"]), found
+        # Who wants none has none.
+        with Wire(w.target(user="boss", database="weir")) as boss:
+            boss.ask("set track_statements = 0")
+        client.ask("select 1")
+        eventually(lambda: costs(wire) == {}, "they are gone")
+
+
+@weir(only="mariadb")
+def what_each_statement_costs_is_shown_by_mysqls_protocol(_context):
+    with weir_of_toml("mariadb") as w:
+        connect = lambda user, database: mywire.Wire(Target("mariadb", "x", "127.0.0.1", w.port, user, PASSWORD, database=database))
+        with connect("boss", "weir") as boss, connect(DEFAULT_USER["mariadb"], "app") as client:
+            for n in range(4):
+                client.ask(f"select 'secret {n}' union select 2")
+            client.ask("create table weir_costs (a int)")
+            client.ask("insert into weir_costs values (1), (2), (3)")
+            client.ask("update weir_costs set a = 9 where a > 1")
+            statement = client.prepare("select a from weir_costs where a > ?")
+            for at_least in (1, 2):
+                client.command(mywire.STMT_EXECUTE, mywire.execute_payload(statement, [str(at_least)]))
+                assert [what for what, _ in client.reply(mywire.STMT_EXECUTE)].count("row") == 2
+            try:
+                client.ask("select nothing from weir_costs")
+            except mywire.MyError as e:
+                assert e.code == 1054, e
+            client.ask("drop table weir_costs")
+            found = {}
+
+            def shown():
+                found.update({r[3]: (int(r[4]), int(r[5]), int(r[6])) for r in boss.ask("SHOW STATEMENTS")})
+                return "drop table weir_costs" in found
+
+            eventually(shown, "they are shown")
+            assert found["select ? union select ?"] == (4, 0, 8), found
+            assert found["insert into weir_costs values (?), (?), (?)"] == (1, 0, 3), found
+            assert found["update weir_costs set a = ? where a > ?"] == (1, 0, 2), found
+            assert found["select a from weir_costs where a > ?"] in ((2, 0, 4), (3, 0, 4)), found
+            assert found["select nothing from weir_costs"] == (1, 1, 0), found
+            assert not any("secret" in words for words in found)
+
+
 @weir(only="postgres")
 def pins_and_the_queue_are_shown(_context):
     with weir_of_toml("postgres") as w, console(w, database="weir") as wire, Wire(w.target()) as pinned, Wire(w.target()) as holder, \

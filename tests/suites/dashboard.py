@@ -335,6 +335,11 @@ def a_browser_shows_it(_context):
             browser.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
             eventually(lambda: browser.evaluate("document.querySelectorAll('.cursor').length") == 1, "the mouse chooses a moment")
             assert "s ago" in browser.evaluate("document.querySelector('.chart h2').textContent")
+            cells = "[...document.querySelectorAll('#statements td')].map(td => td.textContent).join(' ')"
+            assert "for holders of the token" in browser.evaluate(cells)
+            browser.evaluate(f"document.getElementById('token').value = {json.dumps(TOKEN)}; document.getElementById('load').click()")
+            eventually(lambda: "select" in browser.evaluate(cells).lower(), "statements are shown", 60)
+            assert wide(browser) <= 0
             pictures(browser, "dark" if dark else "light")
         browser.call("Emulation.setDeviceMetricsOverride", width=390, height=844, deviceScaleFactor=2, mobile=True)
         browser.visit(address(w, "/"))

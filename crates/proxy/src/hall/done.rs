@@ -5,6 +5,7 @@ use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::panics::inject;
+use crate::pool::PoolId;
 use crate::server::{ServerPhase, ServerState};
 use crate::settings::PoolMode;
 use crate::wing::{Back, Front, Tally, Welcomes, Wing};
@@ -55,15 +56,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.cells.note_answered(took_ns, transaction_ns, tally.error);
         }
         if let Some(id) = id {
-            if greeted {
-                self.note_call(id, fingerprint, took_ns, &tally);
-            }
-            self.count_pool(id, |cells| {
-                cells.requests.inc();
-                if (tally.prepares, tally.settings) != (0, 0) {
-                    cells.note_injected(tally.prepares, tally.settings);
-                }
-            });
+            self.count_answer(id, greeted.then_some(fingerprint), took_ns, &tally);
         }
         if rides {
             return self.carried(cx, key, server, boundary);
@@ -76,6 +69,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return self.done_but_for_a_kill(cx, key, boundary, number, query_only);
         }
         self.boundary(cx, key, boundary);
+    }
+
+    /// A request of this pool is answered; without `fingerprint` it was part of a login.
+    fn count_answer(&mut self, id: PoolId, fingerprint: Option<u32>, took_ns: u64, tally: &Tally) {
+        if let Some(fingerprint) = fingerprint {
+            self.note_call(id, fingerprint, took_ns, tally);
+        }
+        self.count_pool(id, |cells| {
+            cells.requests.inc();
+            if (tally.prepares, tally.settings) != (0, 0) {
+                cells.note_injected(tally.prepares, tally.settings);
+            }
+        });
     }
 
     /// A server has done its part in a change of who listens for its client.
