@@ -27,8 +27,8 @@ const PLAIN_HEIGHT: u16 = 70;
 /// Watch a running Weir in the terminal.
 ///
 /// Shows throughput, latency, waiting clients, servers, pins, errors and the busiest pools once a second.
-/// Keys: q quits, s changes the order of the pools, / filters them, t shows statements in their place, the arrow
-/// keys scroll.
+/// Keys: q quits, s changes the order of the pools, / filters them, t shows statements in their place, the
+/// arrow keys scroll.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Address of Weir's HTTP endpoint (http.listen).
