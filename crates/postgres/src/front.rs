@@ -194,12 +194,12 @@ impl Front {
     }
 
     /// Effects of the next text that is dispatched. None when it must be judged anew: what is known of the
-    /// database has changed since it was found.
+    /// database has changed since it was found, or may have. Where nothing is proven, as while somebody
+    /// changes a table, code that has changed is read all the same before anybody gets a server.
     pub(crate) fn next_text(&mut self) -> Option<Arc<Effects>> {
         let (effects, state) = self.texts.pop()?;
-        // Where nothing is proven, more may be known than before all the same.
-        let as_judged = state == self.judge().state() && !self.has_changed_code();
-        (as_judged && (state != 0 || effects.pins.is_empty())).then_some(effects)
+        let as_judged = state != 0 && state == self.judge().state() && !self.has_changed_code();
+        as_judged.then_some(effects)
     }
 
     /// The only text of a request is about to be sent, to whose answer names of statements were to matter by

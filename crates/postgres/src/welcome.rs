@@ -72,8 +72,18 @@ impl Welcomes {
         let Some(reported) = front.rare.as_deref_mut().and_then(|rare| rare.asked.take()) else {
             return false;
         };
+        let settings = Arc::new(spelt(&front.startup, &reported));
+        self.give(front, settings, &reported);
         tell(front, &reported, None, out);
         true
+    }
+
+    /// A client begins with these settings, to which it goes back.
+    fn give(&self, front: &mut Front, settings: Arc<Settings>, reported: &Reported) {
+        front.settings = settings;
+        front.startup = Arc::clone(&front.settings);
+        front.startup_differs = self.differs(&front.startup);
+        front.reports_path = reported.get("search_path").is_some();
     }
 
     fn insert(&mut self, named: Settings, settings: Arc<Settings>, reported: Reported) {
@@ -86,6 +96,20 @@ impl Welcomes {
             self.by_key.remove(&oldest);
         }
     }
+}
+
+/// What a client has named, as the server spells it where it reports that.
+fn spelt(named: &Settings, reported: &Reported) -> Settings {
+    let mut settings = named.clone();
+    for (name, _) in named.iter() {
+        if follows(name)
+            && let Some(value) = reported.get(name)
+            && let Ok(spelt) = settings.with(name, value)
+        {
+            settings = spelt;
+        }
+    }
+    settings
 }
 
 impl weir_session::Welcomes for Welcomes {
@@ -149,16 +173,14 @@ impl weir_session::Welcomes for Welcomes {
         if !welcome.named.same_but_application_name(&front.startup) {
             return false;
         }
-        if name.is_none() {
-            front.settings = Arc::clone(&welcome.settings);
-        } else if let Ok(settings) =
-            welcome.settings.with(APPLICATION_NAME, name.as_deref().unwrap_or_default())
-        {
-            front.settings = Arc::new(settings);
-        }
-        front.startup = Arc::clone(&front.settings);
-        front.startup_differs = self.differs(&front.startup);
-        front.reports_path = welcome.reported.get("search_path").is_some();
+        let settings = match &name {
+            None => Arc::clone(&welcome.settings),
+            Some(name) => match welcome.settings.with(APPLICATION_NAME, name) {
+                Ok(settings) => Arc::new(settings),
+                Err(_) => Arc::clone(&front.settings),
+            },
+        };
+        self.give(front, settings, &welcome.reported);
         tell(front, &welcome.reported, name.as_deref(), out);
         true
     }
@@ -174,15 +196,7 @@ impl weir_session::Welcomes for Welcomes {
             self.datestyles.insert(part.into(), whole.into());
         }
         let named = front.startup.without(APPLICATION_NAME);
-        let mut settings = named.clone();
-        for (name, _) in named.iter() {
-            if follows(name)
-                && let Some(value) = back.reported.get(name)
-                && let Ok(spelt) = settings.with(name, value)
-            {
-                settings = spelt;
-            }
-        }
+        let settings = spelt(&named, &back.reported);
         let unusual =
             front.startup.get(APPLICATION_NAME).filter(|name| reported_application_name(name).is_none());
         if unusual.is_some() {

@@ -6,10 +6,11 @@
 
 use super::Front;
 use super::find::part;
-use super::scan::{Batch, Long, Tail};
+use super::scan::{Batch, Long, LongText, Tail};
 use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, HEADER_BYTES, client_header};
 use crate::message::reply::put_ready;
+use std::sync::Arc;
 use weir_sql::Scanner;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
 use weir_wire::{Fault, Found, Needs};
@@ -37,8 +38,9 @@ impl Front {
                 // What it asks is known at its end only.
                 (self.asks_sequence, self.draws) = (true, Draws::May);
                 let mut scanner = Scanner::new(self.dialect);
+                let edition = self.knowledge.edition();
                 let state = self.knowledge.proof().map_or(0, |proof| scanner.watch(proof));
-                self.scan.scanner = Some(Box::new((scanner, state)));
+                self.scan.scanner = Some(Box::new(LongText { scanner, state, edition }));
                 self.scan.long = Long::Request;
             }
             ClientTag::FunctionCall => self.scan.long = Long::Request,
@@ -80,17 +82,21 @@ impl Front {
             Long::Copy => part(len, true),
             Long::Batch => part(len, std::mem::replace(&mut self.scan.open, true)),
             Long::Request => {
-                if let Some((scanner, _)) = self.scan.scanner.as_deref_mut() {
+                if let Some(long) = self.scan.scanner.as_deref_mut() {
                     // The last byte of a Query is its NUL.
                     let visible = text.len() - usize::from(ended && !text.is_empty());
-                    scanner.feed(text.get(..visible).unwrap_or_default());
+                    long.scanner.feed(text.get(..visible).unwrap_or_default());
                 }
                 let continues = std::mem::replace(&mut self.scan.open, !ended);
                 if !ended {
                     return part(len, continues);
                 }
-                if let Some((scanner, state)) = self.scan.scanner.take().map(|scanner| *scanner) {
-                    let effects = Effects::of_class(&scanner.finish());
+                if let Some(long) = self.scan.scanner.take() {
+                    let LongText { scanner, state, edition } = *long;
+                    let mut effects = Effects::of_class(&scanner.finish());
+                    if edition != self.knowledge.edition() {
+                        effects = Arc::new(Effects { doubtful: true, ..Effects::clone(&effects) });
+                    }
                     self.dialect_under_way |= self.may_change_dialect(&effects);
                     self.names_under_way |= effects.deallocates.is_some() || effects.drops_all_statements();
                     self.scan.resetting = effects.resets_settings() && !self.startup.is_empty();

@@ -9,6 +9,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use weir_sql::Scanner;
 
+/// The text of a long Query, of which nothing is kept.
+#[derive(Debug)]
+pub(super) struct LongText {
+    pub(super) scanner: Scanner,
+    /// The state of the catalogue by which it reads.
+    pub(super) state: u64,
+    /// Which catalogue that is.
+    pub(super) edition: u64,
+}
+
 /// How far the client's bytes were looked at.
 #[derive(Debug)]
 pub(super) struct Scan {
@@ -18,8 +28,8 @@ pub(super) struct Scan {
     left: u32,
     /// What the long message is, while `left` is not 0.
     pub(super) long: Long,
-    /// The lexer of a long Query, and the state of the catalogue by which it reads.
-    pub(super) scanner: Option<Box<(Scanner, u64)>>,
+    /// Reads a long Query.
+    pub(super) scanner: Option<Box<LongText>>,
     /// Parts of a batch were handed out, and not its end.
     pub(super) open: bool,
     /// A request was rejected before its end had come.

@@ -25,6 +25,20 @@ struct SettingsOwed {
 }
 
 impl Back {
+    /// Between transactions, whoever ended the last one: what it has changed of the catalogue is there, or
+    /// never will be.
+    fn settle_catalogue(&mut self) {
+        if self.boundary != Boundary::Idle {
+            return;
+        }
+        if std::mem::take(&mut self.accounts) {
+            self.count_change();
+        }
+        if self.unsettled.is_some() && !self.queue.changes_catalogue() {
+            self.unsettled = None;
+        }
+    }
+
     /// ReadyForQuery.
     pub(super) fn ready(
         &mut self,
@@ -47,6 +61,7 @@ impl Back {
             }
             Owed::Internal(what) => {
                 self.internal_done(front, what)?;
+                self.settle_catalogue();
                 return Ok(Way::Hide);
             }
             Owed::HiddenSync => {
@@ -79,14 +94,9 @@ impl Back {
             {
                 rare.changed_code = false;
             }
-            // Before anybody is told that it is done.
-            if std::mem::take(&mut self.accounts) {
-                self.count_change();
-            }
-            if self.unsettled.is_some() && !self.queue.changes_catalogue() {
-                self.unsettled = None;
-            }
         }
+        // Before anybody is told that it is done.
+        self.settle_catalogue();
         self.end_copy(front.as_deref_mut());
         while let Some(Owed::CopyEnd) = self.queue.next() {
             self.queue.pop();

@@ -191,6 +191,11 @@ impl Knowledge {
         if holds { state } else { 0 }
     }
 
+    /// Another number for each catalogue that is known, whether it holds or not; 0: none is.
+    pub fn edition(&self) -> u64 {
+        self.known_state.load(SeqCst)
+    }
+
     /// What was known last, and whether it holds. None before the first reading.
     #[inline]
     pub fn proof(&self) -> Option<Proof> {

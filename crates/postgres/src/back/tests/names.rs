@@ -88,6 +88,39 @@ fn what_may_have_run_or_given_names_still_pins() {
     assert!(f.pins().contains(Pin::SqlPrepare) && b.own_names.is_some());
 }
 
+/// A client leaves in a transaction in which it has changed the catalogue: the change is over with Weir's
+/// ROLLBACK, not with the next request that comes to this server.
+#[test]
+fn a_change_that_weir_rolls_back_is_over() {
+    let (mut f, mut b) = (front(1), back());
+    for (text, tag) in [("begin", "BEGIN"), ("create table t (i int)", "CREATE TABLE")] {
+        ask(&mut f, &mut b, text, &c::q(text));
+        receive(&mut b, Some(&mut f), &cat(&[s::complete(tag), s::in_transaction()]));
+    }
+    assert!(b.unsettled.is_some());
+    let mut out = Vec::new();
+    b.forget(1, &mut out);
+    b.reset(&mut out);
+    receive(&mut b, None, &cat(&[s::complete("ROLLBACK"), s::idle()]));
+    assert!(b.unsettled.is_none());
+    receive(&mut b, None, &cat(&[s::complete("DISCARD ALL"), s::idle()]));
+    assert!(b.is_reusable());
+}
+
+/// While somebody changes a table nothing is proven, but code that has changed is read before anybody gets a
+/// server: a text that was harmless when it came is judged again.
+#[test]
+fn what_was_harmless_while_a_change_is_under_way_is_judged_anew() {
+    use weir_sql::catalogue::{Catalogue, Knowledge};
+    let mut f = front(1);
+    f.knowledge = Knowledge::settled(Catalogue::default());
+    let _change = f.knowledge.unsettle(false);
+    let request = c::q("select * from vd");
+    let mut out = Vec::new();
+    assert!(matches!(f.find(&request, &mut out), Ok(Found::Request { .. })));
+    assert!(f.next_text().is_none());
+}
+
 /// What a function does that its client has just replaced, others and Weir see with the end of the
 /// transaction.
 #[test]
