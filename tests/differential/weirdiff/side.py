@@ -106,8 +106,9 @@ class Player:
                     if act.what == "quit" and act.client in self.marked:
                         self.hear_out(act.client, client, play, like)
                     self.marked.discard(act.client)
-                    self.place.leave(client, act.what == "quit", self.direct, dirty)
+                    # A connection that is used again is told more when it is cleared.
                     self.remember(play, act.client, client)
+                    self.place.leave(client, act.what == "quit", self.direct, dirty)
                     del self.clients[act.client]
         end = time.monotonic() + self.bound_s
         for at, client, owed in pending:

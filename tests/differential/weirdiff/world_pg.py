@@ -189,8 +189,9 @@ BEGIN
   RETURN (SELECT string_agg(name || ': ' || coalesce(told, 'empty'), chr(10) ORDER BY n) FROM ({parts}) x (n, name, told));
 END $$"""
 
-# What sessions hold in the server beyond their statements: locks that others could run into.
+# What sessions hold in the server beyond their statements: locks that others could run into. (SIReadLock blocks nobody, and stays behind a committed
+# transaction until all that overlap it are over.)
 HELD = """PREPARE held AS SELECT coalesce(string_agg(k, ', ' ORDER BY k), '') FROM (SELECT locktype || ' ' || mode || ' ' || count(*) AS k FROM pg_locks
-WHERE pid <> pg_backend_pid() AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 987654321) AND (locktype IN ('advisory', 'transactionid') OR locktype = 'relation' AND mode <> 'AccessShareLock')
+WHERE pid <> pg_backend_pid() AND pid NOT IN (SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = 987654321) AND (locktype IN ('advisory', 'transactionid') OR locktype = 'relation' AND mode NOT IN ('AccessShareLock', 'SIReadLock'))
 AND (database IS NULL OR database = (SELECT oid FROM pg_database WHERE datname = current_database()))
 AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND backend_type = 'client backend') GROUP BY locktype, mode) x"""
