@@ -66,7 +66,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// Each statement, and what all others together have cost.
     pub(super) fn list_statements(&self) -> Vec<StatementRow> {
         let spec_of = |row: &Row| Some(&self.pools.get(row.pool.0 as usize)?.as_deref()?.spec);
-        let rows = self.statements.rows().map(|row| {
+        let called = self.statements.rows().filter(|row| row.figures.times.count() > 0);
+        let rows = called.map(|row| {
             let spec = spec_of(row);
             StatementRow {
                 user: spec.map(|spec| spec.user.clone()).unwrap_or_default(),
