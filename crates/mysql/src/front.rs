@@ -888,8 +888,8 @@ impl weir_session::Front for Front {
         self.request.may_leave_something()
     }
 
-    fn words_of(&self, request: &[u8]) -> Option<String> {
-        self.words_that_pin(request)
+    fn words_of(&self, request: &[u8], bytes: usize) -> Option<String> {
+        self.words_that_pin(request, bytes)
     }
 
     fn pins(&self) -> Pins {

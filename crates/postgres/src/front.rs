@@ -390,8 +390,8 @@ impl weir_session::Front for Front {
         self.scan.may_pin
     }
 
-    fn words_of(&self, request: &[u8]) -> Option<String> {
-        self.words_that_pin(request)
+    fn words_of(&self, request: &[u8], bytes: usize) -> Option<String> {
+        self.words_that_pin(request, bytes)
     }
 
     fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>) {

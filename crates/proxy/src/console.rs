@@ -324,6 +324,8 @@ pub struct StatementRow {
     pub database: String,
     /// The statement without its values; `None`: all that have no row of their own.
     pub words: Option<String>,
+    /// Tells it from others with the same words, where these are not all; else 0.
+    pub apart: u32,
     /// Calls, times, rows, errors.
     pub figures: Figures,
 }

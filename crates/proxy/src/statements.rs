@@ -54,6 +54,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) pool: PoolId,
+    pub(crate) fingerprint: u32,
     /// Without its values.
     pub(crate) words: Box<str>,
     pub(crate) figures: Figures,
@@ -121,7 +122,8 @@ impl Statements {
         if self.rows.len() >= self.most {
             self.drop_oldest();
         }
-        let row = Row { pool, words: words.into(), figures: Figures::default(), called: self.calls };
+        let (words, figures) = (words.into(), Figures::default());
+        let row = Row { pool, fingerprint, words, figures, called: self.calls };
         self.rows.insert(key_of(pool, fingerprint), row);
     }
 

@@ -49,9 +49,9 @@ pub trait Front: Console + Send {
     fn pins(&self) -> Pins;
     /// The request found last may be a reason for that.
     fn may_pin(&self) -> bool;
-    /// What such a request says, for the operator: its beginning, without the values in it. `None`: it has no
-    /// words.
-    fn words_of(&self, request: &[u8]) -> Option<String>;
+    /// What such a request says, for the operator: at most so many bytes from its beginning, without the
+    /// values in it. `None`: it has no words.
+    fn words_of(&self, request: &[u8], bytes: usize) -> Option<String>;
     /// The request `request` (as found) will not run: answers it with an error; the session goes on.
     fn reject(&mut self, fault: &Fault, request: &[u8], out: &mut Vec<u8>);
     /// What is still to come of a rejected part can be told from a new request.

@@ -291,9 +291,9 @@ fn pools(live: &Live, skip: usize, area: Rect, out: &mut Buffer, paint: Paint) {
         .render(area, out);
 }
 
-/// What servers have been busy with in the last seconds.
+/// The statements that have taken most time in the last seconds.
 fn statements(live: &Live, skip: usize, area: Rect, out: &mut Buffer, paint: Paint) {
-    const HEAD: [&str; 8] = ["SERVERS", "CALLS/S", "P50", "P95", "P99", "ERRORS/S", "DATABASE", "STATEMENT"];
+    const HEAD: [&str; 8] = ["RUNNING", "CALLS/S", "P50", "P95", "P99", "ERRORS/S", "DATABASE", "STATEMENT"];
     const WIDTHS: [u16; 8] = [7, 9, 8, 8, 8, 8, 12, 0];
     if live.statements.is_empty() {
         let words =
@@ -311,7 +311,7 @@ fn statements(live: &Live, skip: usize, area: Rect, out: &mut Buffer, paint: Pai
         let times = &statement.times;
         let style = if statement.errors_per_s > 0.0 { paint.of(Color::Yellow) } else { Style::new() };
         Row::new(cells([
-            format!("{:.2}", statement.servers),
+            format!("{:.2}", statement.in_progress),
             rate(statement.calls_per_s),
             time(times.p50_us),
             time(times.p95_us),
@@ -446,7 +446,7 @@ mod tests {
             database: "app".into(),
             statement: "select ?\u{1b}[2J from t".into(),
             calls_per_s: 1_234.0,
-            servers: 2.5,
+            in_progress: 2.5,
             times: Times { p50_us: 900, p95_us: 2_500, p99_us: 1_500_000 },
             ..StatementFigures::default()
         }];

@@ -254,8 +254,11 @@ pub const CONSOLE_LISTS: usize = 2;
 /// each becomes a row.
 pub const CONSOLE_LOOKS: usize = 1024;
 
-/// Bytes of a statement that the console shows.
+/// Bytes of a statement that the console shows as the cause of a pin, and the log as slow.
 pub const SHOWN_STATEMENT_BYTES: usize = 200;
+
+/// Bytes of a statement of which figures are kept (`console.track_statements`).
+pub const STATEMENT_WORDS_BYTES: usize = 1_000;
 
 /// Bytes of a name that the console shows.
 pub const CONSOLE_NAME_BYTES: usize = 128;

@@ -57,7 +57,7 @@ pub static COMMANDS: &[Row] = rows! {
     All both "show peer_pools" "" "Always empty: Weir has no peers.";
     All weir "show pins" "" "Each client that keeps its server beyond its transaction: the reason, since when, and the statement that caused it.";
     All weir "show queue" "" "Each client that waits for a server, longest wait first.";
-    All weir "show statements" "" "Each statement of each pool, without its values: calls, errors, rows, and how long servers took for it, most time first.";
+    All weir "show statements" "" "Each statement of each pool, without its values: calls, errors, rows, and how long its requests took, most time first.";
     All weir "show limits" "" "Each limit on clients and servers, and how much of it is used.";
     Admins both "set" "key = value" "Changes a setting until the next RELOAD.";
     Admins both "reload" "" "Reads the configuration again.";

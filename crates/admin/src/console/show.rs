@@ -602,7 +602,7 @@ pub(super) fn sum_statements(parts: &[Part], view: View) -> HashMap<Name, Cost> 
     for (protocol, row) in rows(parts, view, |part| &part.statements) {
         let (database, user) = (row.database.clone(), row.user.clone());
         let words = row.words.clone().unwrap_or_else(|| OTHER_STATEMENTS.to_owned());
-        sums.entry(Name { protocol, database, user, words }).or_default().add(&row.figures);
+        sums.entry(Name { protocol, database, user, words, apart: row.apart }).or_default().add(&row.figures);
     }
     sums
 }

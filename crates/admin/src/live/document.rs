@@ -48,7 +48,7 @@ pub struct Live {
     pub pools_matching: usize,
     /// How many there are.
     pub pools_total: usize,
-    /// Statements that servers have spent most time with lately, for those who send the token.
+    /// Statements that have taken most time lately, for those who send the token.
     pub statements: Vec<StatementFigures>,
     /// What `weir doctor` found at the start.
     pub warnings: Vec<String>,
@@ -174,8 +174,8 @@ pub struct StatementFigures {
     pub errors_per_s: f64,
     /// Rows that were returned or changed.
     pub rows_per_s: f64,
-    /// How many servers were busy with it on average.
-    pub servers: f64,
+    /// How many calls were in progress on average: sent to a server and not answered.
+    pub in_progress: f64,
     /// How long servers took, without the wait for one.
     pub times: Times,
 }

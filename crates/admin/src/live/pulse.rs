@@ -43,7 +43,7 @@ pub(crate) struct Pulse {
     failures: BTreeMap<Name, Arc<Failure>>,
     /// Databases whose last attempt has failed.
     failing: BTreeSet<Name>,
-    /// What servers have been busy with.
+    /// Which statements take most time.
     pub(crate) statements: Lately,
 }
 

@@ -1,4 +1,4 @@
-//! Which statements servers have been busy with lately.
+//! Which statements have taken most time lately.
 //!
 //! Owns: two looks at the sums, and what came between them. Must not know: where the sums come from.
 //!
@@ -25,6 +25,8 @@ pub(crate) struct Name {
     pub(crate) database: String,
     pub(crate) user: String,
     pub(crate) words: String,
+    /// Tells it from others with the same words, where these are not all.
+    pub(crate) apart: u32,
 }
 
 struct Look {
@@ -61,7 +63,7 @@ impl Lately {
         }
     }
 
-    /// Those that servers have spent most time with.
+    /// Those that have taken most time.
     pub(crate) fn shown(&self) -> &[StatementFigures] {
         &self.shown
     }
@@ -87,12 +89,12 @@ fn busiest(before: &Look, now: Instant, sums: &HashMap<Name, Figures>) -> Vec<St
                 calls_per_s: times.count() as f64 / seconds,
                 errors_per_s: per_s(figures.errors, earlier.errors),
                 rows_per_s: per_s(figures.rows, earlier.rows),
-                servers: times.sum_ns as f64 / 1e9 / seconds,
+                in_progress: times.sum_ns as f64 / 1e9 / seconds,
                 times: times_of(&times),
             })
         })
         .collect();
-    shown.sort_by(|a, b| b.servers.total_cmp(&a.servers).then_with(|| a.statement.cmp(&b.statement)));
+    shown.sort_by(|a, b| b.in_progress.total_cmp(&a.in_progress).then_with(|| a.statement.cmp(&b.statement)));
     shown.truncate(SHOWN);
     shown
 }
@@ -112,7 +114,10 @@ mod tests {
                 let mut figures = Figures { rows: 3 * calls, ..Figures::default() };
                 (0..calls).for_each(|_| figures.times.record_ns(1_000_000));
                 let (database, user) = ("app".to_owned(), "app".to_owned());
-                (Name { protocol: Protocol::Postgres, database, user, words: words.to_owned() }, figures)
+                (
+                    Name { protocol: Protocol::Postgres, database, user, words: words.to_owned(), apart: 0 },
+                    figures,
+                )
             })
             .collect()
     }
@@ -126,7 +131,7 @@ mod tests {
         lately.note(start + 10 * second, sums(&[("a", 1_000), ("b", 50)]));
         let [b] = lately.shown() else { panic!("{:?}", lately.shown()) };
         assert_eq!((b.statement.as_str(), b.calls_per_s, b.rows_per_s), ("b", 5.0, 15.0));
-        assert!((b.servers - 0.005).abs() < 1e-9 && (900..1_200).contains(&b.times.p50_us), "{b:?}");
+        assert!((b.in_progress - 0.005).abs() < 1e-9 && (900..1_200).contains(&b.times.p50_us), "{b:?}");
         // The first look has had its time.
         for n in 11..40 {
             lately.note(start + n * second, sums(&[("a", 1_000), ("b", 50), ("c", u64::from(n) - 10)]));

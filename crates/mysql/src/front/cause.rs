@@ -7,13 +7,12 @@ use crate::frame::HEADER_BYTES;
 use crate::message::command::Command;
 use crate::prepared::statement_id;
 use weir_sql::without_values;
-use weir_wire::limits::SHOWN_STATEMENT_BYTES;
 
 impl Front {
     /// The text of a request, without its values; of a prepared statement, that which was prepared.
-    pub(super) fn words_that_pin(&self, request: &[u8]) -> Option<String> {
+    pub(super) fn words_that_pin(&self, request: &[u8], bytes: usize) -> Option<String> {
         let payload = request.get(HEADER_BYTES..)?;
-        let shown = |text: &[u8]| without_values(self.dialect(), text, SHOWN_STATEMENT_BYTES);
+        let shown = |text: &[u8]| without_values(self.dialect(), text, bytes);
         match self.request.command {
             Command::Query | Command::StmtPrepare => payload.get(1..).map(shown),
             Command::StmtExecute => {

@@ -6,11 +6,10 @@ use super::Front;
 use crate::frame::{ClientTag, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use weir_sql::without_values;
-use weir_wire::limits::SHOWN_STATEMENT_BYTES;
 
 impl Front {
     /// The first text of a request that may pin, without its values.
-    pub(super) fn words_that_pin(&self, request: &[u8]) -> Option<String> {
+    pub(super) fn words_that_pin(&self, request: &[u8], bytes: usize) -> Option<String> {
         let judge = self.judge();
         let mut rest = request;
         let mut any = None;
@@ -30,7 +29,7 @@ impl Front {
                 ClientTag::FunctionCall => return Some("FunctionCall".to_owned()),
                 _ => continue,
             };
-            let words = without_values(judge.dialect, &text, SHOWN_STATEMENT_BYTES);
+            let words = without_values(judge.dialect, &text, bytes);
             if !judge.text(&text).0.pins.is_empty() {
                 return Some(words);
             }

@@ -10,6 +10,7 @@ use crate::client::Phase;
 use crate::ids::Key;
 use crate::wing::{Front, Wing};
 use weir_net::Net;
+use weir_wire::limits::SHOWN_STATEMENT_BYTES;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A request is about to be sent to its client's own server. What has pinned a client stays; what has not
@@ -19,7 +20,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if !front.may_pin() || self.causes.contains_key(&key) && !front.pins().is_empty() {
             return;
         }
-        if let Some(words) = front.words_of(request) {
+        if let Some(words) = front.words_of(request, SHOWN_STATEMENT_BYTES) {
             self.causes.insert(key, words.into());
         }
     }

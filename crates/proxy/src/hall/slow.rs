@@ -13,6 +13,7 @@ use crate::ids::Key;
 use crate::wing::{Front, Wing};
 use std::collections::VecDeque;
 use weir_net::Net;
+use weir_wire::limits::SHOWN_STATEMENT_BYTES;
 
 /// Requests of one client whose words are kept, at most: of those that it sends behind them the log has none.
 const WORDS: usize = 64;
@@ -33,7 +34,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let Some(Phase::Session(front)) = self.clients.get(key).map(|client| &client.phase) else { return };
-        let words = front.words_of(request).unwrap_or_default();
+        let words = front.words_of(request, SHOWN_STATEMENT_BYTES).unwrap_or_default();
         let asked = self.asked_for.entry(key).or_default();
         if asked.words.len() < WORDS {
             asked.words.push_back(words.into());

@@ -15,6 +15,7 @@ use crate::pool::PoolId;
 use crate::statements::{Call, Row};
 use crate::wing::{Front, Tally, Wing};
 use weir_net::Net;
+use weir_wire::limits::STATEMENT_WORDS_BYTES;
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// A request is about to be sent to a server: the words of a new statement are kept.
@@ -50,7 +51,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn learn_statement(&mut self, key: Key, request: &[u8]) {
         if let Some(client) = self.clients.get(key)
             && let (Some(id), Phase::Session(front)) = (client.pool, &client.phase)
-            && let Some(words) = front.words_of(request)
+            && let Some(words) = front.words_of(request, STATEMENT_WORDS_BYTES)
         {
             self.statements.learn(id, client.fingerprint, words);
         }
@@ -73,12 +74,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 user: spec.map(|spec| spec.user.clone()).unwrap_or_default(),
                 database: spec.map(|spec| spec.database.clone()).unwrap_or_default(),
                 words: Some(row.words.to_string()),
+                // Two that begin alike are two.
+                apart: if row.words.len() < STATEMENT_WORDS_BYTES { 0 } else { row.fingerprint },
                 figures: row.figures.clone(),
             }
         });
         let rest = self.statements.rest().clone();
-        let others =
-            StatementRow { user: String::new(), database: String::new(), words: None, figures: rest };
+        let others = StatementRow {
+            user: String::new(),
+            database: String::new(),
+            words: None,
+            apart: 0,
+            figures: rest,
+        };
         rows.chain(std::iter::once(others).filter(|row| row.figures.times.count() > 0)).collect()
     }
 }

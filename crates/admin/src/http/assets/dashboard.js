@@ -241,7 +241,7 @@ function showTiles(live) {
 const POOLS = [["database"], ["user"], ["state"], ["waiting", "number"], ["longest wait", "number"], ["queries/s", "number"],
   ["query time", "number"], ["wait", "number"], ["active", "number"], ["open", "number"], ["limit", "number"], ["pinned", "number"],
   ["protocol"], ["mode"]];
-const STATEMENTS = [["servers busy", "number"], ["calls/s", "number"], ["p50", "number"], ["p95", "number rare"], ["p99", "number"],
+const STATEMENTS = [["in progress", "number"], ["calls/s", "number"], ["p50", "number"], ["p95", "number rare"], ["p99", "number"],
   ["rows/s", "number rare"], ["errors/s", "number"], ["database"], ["user", "rare"], ["statement", "free"]];
 const HEALTH = {failing: "bad", paused: "warn", disabled: "warn", connecting: "", up: "good", unused: ""};
 
@@ -258,7 +258,7 @@ function showTables(live) {
   ]), live.pools_total ? "no pool matches" : "no pool yet: the first login makes one");
 
   table(byId("statements"), STATEMENTS, live.statements.map((s) => [
-    fine.format(s.servers), number(s.calls_per_s), time(s.times.p50_us), time(s.times.p95_us), time(s.times.p99_us), number(s.rows_per_s),
+    fine.format(s.in_progress), number(s.calls_per_s), time(s.times.p50_us), time(s.times.p95_us), time(s.times.p99_us), number(s.rows_per_s),
     [s.errors_per_s ? number(s.errors_per_s) : "", s.errors_per_s ? "warn" : ""], [s.database, "", s.database], [s.user, "", s.user],
     [s.statement, "code", s.statement],
   ]), token ? "none in the last seconds" : "for holders of the token: enter it below, at Console tables");
