@@ -4,7 +4,7 @@
 //! where the figures are shown.
 //!
 //! Invariants: the rows and the rest together hold every request that was noted, each once; there are at most
-//! as many rows as [`Statements::limit`] has said. In a full table a newcomer must come twice before it takes
+//! as many rows as [`Statements::see`] was told last. In a full table a newcomer must come twice before it takes
 //! the place of the one that was called longest ago, so that statements which come only once drive nobody
 //! out.
 
@@ -12,6 +12,7 @@ use crate::pool::PoolId;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use weir_metrics::HistogramTotals;
+use weir_wire::limits::STATEMENT_WORDS_BYTES;
 
 /// Places in which a newcomer is remembered.
 const DOOR: usize = 1_024;
@@ -77,8 +78,28 @@ fn key_of(pool: PoolId, fingerprint: u32) -> u64 {
 }
 
 impl Statements {
+    /// A request is about to be sent, of which there may be at most `most` rows. `words`: of a new statement,
+    /// at most so many bytes of them.
+    #[inline]
+    pub(crate) fn see(
+        &mut self,
+        most: usize,
+        pool: PoolId,
+        fingerprint: u32,
+        words: impl FnOnce(usize) -> Option<String>,
+    ) {
+        if most != self.most {
+            self.limit(most);
+        }
+        if self.wants(pool, fingerprint)
+            && let Some(words) = words(STATEMENT_WORDS_BYTES)
+        {
+            self.learn(pool, fingerprint, words);
+        }
+    }
+
     /// So many rows from now on; 0: nothing is noted.
-    pub(crate) fn limit(&mut self, most: usize) {
+    fn limit(&mut self, most: usize) {
         self.most = most;
         while self.rows.len() > most {
             self.drop_oldest();
@@ -88,14 +109,9 @@ impl Statements {
         }
     }
 
-    /// As it was last told.
-    pub(crate) fn most(&self) -> usize {
-        self.most
-    }
-
     /// The words of this statement are wanted: it has no row and is to get one.
     #[inline]
-    pub(crate) fn wants(&mut self, pool: PoolId, fingerprint: u32) -> bool {
+    fn wants(&mut self, pool: PoolId, fingerprint: u32) -> bool {
         let key = key_of(pool, fingerprint);
         if self.most == 0 || fingerprint == 0 || self.rows.contains_key(&key) {
             return false;
@@ -115,10 +131,8 @@ impl Statements {
     }
 
     /// A statement gets a row.
-    pub(crate) fn learn(&mut self, pool: PoolId, fingerprint: u32, words: String) {
-        if self.most == 0 {
-            return;
-        }
+    #[cold]
+    fn learn(&mut self, pool: PoolId, fingerprint: u32, words: String) {
         if self.rows.len() >= self.most {
             self.drop_oldest();
         }

@@ -8,6 +8,7 @@ use crate::panics::inject;
 use crate::pool::PoolId;
 use crate::server::{ServerPhase, ServerState};
 use crate::settings::PoolMode;
+use crate::statements::Call;
 use crate::wing::{Back, Front, Tally, Welcomes, Wing};
 use weir_net::Net;
 use weir_wire::{Boundary, Fault, FaultKind, INTERNAL, Owner, Pin, Pins};
@@ -74,7 +75,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     /// A request of this pool is answered; without `fingerprint` it was part of a login.
     fn count_answer(&mut self, id: PoolId, fingerprint: Option<u32>, took_ns: u64, tally: &Tally) {
         if let Some(fingerprint) = fingerprint {
-            self.note_call(id, fingerprint, took_ns, tally);
+            let call = Call { took_ns, rows: tally.rows, failed: tally.error.is_some() };
+            self.statements.note(id, fingerprint, call);
         }
         self.count_pool(id, |cells| {
             cells.requests.inc();

@@ -7,7 +7,7 @@ use crate::context::Cx;
 use crate::ids::Key;
 use crate::panics::inject;
 use crate::server::{Cleaning, ServerPhase, ServerState};
-use crate::wing::{Back, Wing};
+use crate::wing::{Back, Front, Wing};
 use weir_net::Net;
 use weir_wire::Fault;
 
@@ -98,12 +98,15 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         self.note_cause(key, request);
         self.note_asked(cx, key, request);
-        self.note_statement(cx, key, request);
         let Some(client) = self.clients.get_mut(key) else { return };
         let Some(held) = self.servers.get_mut(server) else { return };
         debug_assert_eq!(held.state(), ServerState::Leased(key));
         let Phase::Session(front) = &mut client.phase else { return };
         let ServerPhase::Live(back) = &mut held.phase else { return };
+        if let Some(id) = client.pool {
+            self.statements
+                .see(cx.settings.statements, id, client.fingerprint, |most| front.words_of(request, most));
+        }
         let sent = back.dispatch(front, key.raw(), request, whole, held.stream.output.tail_mut());
         client.inflight += 1;
         client.is.part_open = !whole;

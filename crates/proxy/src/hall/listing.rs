@@ -7,7 +7,9 @@
 
 use super::Hall;
 use crate::client::{Client, Phase};
-use crate::console::{ClientRow, ClientState, Counts, Letter, List, Part, ServerMark, ServerRow};
+use crate::console::{
+    ClientRow, ClientState, Counts, Letter, List, Part, ServerMark, ServerRow, StatementRow,
+};
 use crate::context::Cx;
 use crate::ids::Key;
 use crate::mail::WingMail;
@@ -17,7 +19,7 @@ use crate::wing::{Back, Front, Wing};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use weir_net::Net;
-use weir_wire::limits::{CONSOLE_LOOKS, CONSOLE_NAME_BYTES};
+use weir_wire::limits::{CONSOLE_LOOKS, CONSOLE_NAME_BYTES, STATEMENT_WORDS_BYTES};
 
 /// A server's number in lists: below those of clients.
 fn server_number(worker: usize, key: Key) -> u32 {
@@ -66,6 +68,32 @@ impl<W: Wing, N: Net> Hall<W, N> {
             (false, true) => return,
         };
         cx.post::<W>(cx.worker, WingMail::Console(next));
+    }
+
+    /// Each statement, and what all others together have cost.
+    fn list_statements(&self) -> Vec<StatementRow> {
+        let called = self.statements.rows().filter(|row| row.figures.times.count() > 0);
+        let rows = called.map(|row| {
+            let pool = self.pools.get(row.pool.0 as usize).and_then(|pool| pool.as_deref());
+            let spec = pool.map(|pool| &pool.spec);
+            StatementRow {
+                user: spec.map(|spec| shown(&spec.user)).unwrap_or_default(),
+                database: spec.map(|spec| shown(&spec.database)).unwrap_or_default(),
+                words: Some(row.words.to_string()),
+                // Two that begin alike are two.
+                apart: if row.words.len() < STATEMENT_WORDS_BYTES { 0 } else { row.fingerprint },
+                figures: row.figures.clone(),
+            }
+        });
+        let rest = self.statements.rest().clone();
+        let others = StatementRow {
+            user: String::new(),
+            database: String::new(),
+            words: None,
+            apart: 0,
+            figures: rest,
+        };
+        rows.chain(std::iter::once(others).filter(|row| row.figures.times.count() > 0)).collect()
     }
 
     /// The user of a client, once it has logged in.

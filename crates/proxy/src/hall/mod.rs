@@ -55,7 +55,6 @@ mod seclude;
 mod settle;
 mod share;
 mod slow;
-mod statements;
 mod study;
 mod who;
 

@@ -222,7 +222,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.note_waited(cx, key, since_ns);
         }
         self.note_ride(cx, key, len as usize);
-        self.note_riding_statement(cx, key, len as usize);
         let (Some(client), Some(held)) = (self.clients.get_mut(key), self.servers.get_mut(server)) else {
             return;
         };
@@ -240,6 +239,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         }
         let len = (len as usize).min(client.stream.input.len());
         let request = &client.stream.input.as_slice()[..len];
+        self.statements
+            .see(cx.settings.statements, id, client.fingerprint, |most| front.words_of(request, most));
         let sent = back.dispatch(front, key.raw(), request, true, stream.output.tail_mut());
         let queued = back.queued();
         self.crowd.behind += u32::from(queued > 1);
