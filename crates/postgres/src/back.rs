@@ -31,6 +31,33 @@ use weir_wire::Fault;
 use weir_wire::Step;
 use weir_wire::{Boundary, Owner};
 
+/// Under which settings a server has read the code of users that it has run. It keeps what it has read until
+/// it is told otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CodeRead {
+    /// The client that ran some last.
+    client: u64,
+    /// Its settings then ([`Settings::plan_key`]).
+    plan_key: u64,
+    /// It has had others before.
+    mixed: bool,
+}
+
+impl CodeRead {
+    /// A client with these settings runs some. True: what was read under others must be read anew. What a
+    /// client itself has had read under settings that it has changed since stays, as in a session of its own.
+    pub(crate) fn by(before: &mut Option<CodeRead>, client: u64, plan_key: u64) -> bool {
+        let now = CodeRead { client, plan_key, mixed: false };
+        let Some(then) = before.replace(now) else { return false };
+        let differs = then.mixed || then.plan_key != plan_key;
+        if then.client == client {
+            before.replace(CodeRead { mixed: differs, ..now });
+            return false;
+        }
+        differs
+    }
+}
+
 /// A logged-in server.
 #[derive(Debug)]
 pub struct Back {
@@ -101,6 +128,8 @@ pub struct Back {
     pub(crate) accounts: bool,
     /// A request here may have changed the catalogue, and its transaction is not over.
     pub(crate) unsettled: Option<Unsettled>,
+    /// Who has run code of users here last, under which settings.
+    pub(crate) code_read: Option<CodeRead>,
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
     pub(crate) doubtful: bool,
     /// The startup parameters of the one client it was opened for; `own.rs`.
@@ -184,6 +213,7 @@ impl Back {
             born: 0,
             accounts: false,
             unsettled: None,
+            code_read: None,
             doubtful: false,
             own: None,
             home_of: None,

@@ -7,11 +7,11 @@
 //! is ever inserted between a client's messages, so its implicit transactions stay whole; the client never
 //! sees the replies to what was added.
 
-use crate::back::{Back, Held};
+use crate::back::{Back, CodeRead, Held};
 use crate::datestyle::DATESTYLE;
 use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, body, client_header};
-use crate::front::Front;
+use crate::front::{Asks, Front};
 use crate::late::Late;
 use crate::message::query::{
     SYNC, lone_parse, put_close_portal, put_query, read_execute, read_parse, read_query,
@@ -195,6 +195,8 @@ impl Back {
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         self.begin_own(front, out);
         self.forget_sequences(front, out);
+        // Ahead of settings: what may be refused holds up all behind it.
+        self.read_code_anew(front, out);
         let has_them = self.is_settled_home(front) || Arc::ptr_eq(&self.applied, &front.settings);
         if first && known && !has_them {
             let mut bytes = Vec::new();
@@ -224,20 +226,20 @@ impl Back {
     /// then says itself that there is no value.
     fn forget_sequences(&mut self, front: &mut Front, out: &mut Vec<u8>) {
         let draws = std::mem::take(&mut front.draws);
-        let outright = std::mem::take(&mut front.asks_outright);
+        let asked = std::mem::take(&mut front.asks);
+        let (asks, outright) = (asked != Asks::No, asked == Asks::Outright);
         let characteristics =
             front.rare.as_deref_mut().is_some_and(|rare| std::mem::take(&mut rare.characteristics));
         front.ties = false;
         if std::mem::take(&mut front.runs_nothing) {
             // Drivers prepare in one request and run in the next, and take the last one's name away in
             // between: who has drawn may ask behind that.
-            (front.asks_sequence, front.controls) = (false, false);
+            front.controls = false;
             return;
         }
         // With an answer the reason is gone, as it is with whatever asks nothing.
         front.traces.soften();
         self.traces.soften();
-        let asks = std::mem::take(&mut front.asks_sequence);
         // Who stays here asks here, as does who names the sequence; and where clients ask at all nobody draws
         // on top of what others have drawn.
         let stays = std::mem::take(&mut front.controls)
@@ -275,6 +277,27 @@ impl Back {
         }
         let mut bytes = Vec::new();
         put_query(&mut bytes, b"DISCARD SEQUENCES");
+        self.queue.push(Owed::Internal(Internal::Quiet));
+        self.unnamed = None;
+        self.write(&bytes, out);
+    }
+
+    /// In front of a request that runs code of users: what the server has read of it under another client's
+    /// settings, literals of dates for example, is read anew.
+    fn read_code_anew(&mut self, front: &mut Front, out: &mut Vec<u8>) {
+        if !std::mem::take(&mut front.runs_code) {
+            return;
+        }
+        let plan_key = front.settings.plan_key();
+        if !CodeRead::by(&mut self.code_read, front.unique(), plan_key)
+            || self.boundary == Boundary::Failed
+            || self.skipping
+            || self.needs_sync
+        {
+            return;
+        }
+        let mut bytes = Vec::new();
+        put_query(&mut bytes, b"DISCARD PLANS");
         self.queue.push(Owed::Internal(Internal::Quiet));
         self.unnamed = None;
         self.write(&bytes, out);

@@ -11,7 +11,7 @@ use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{
     Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in, makes_code,
-    plain_words,
+    plain_words, prepared_text,
 };
 use weir_wire::{Pin, Pins};
 
@@ -60,6 +60,9 @@ pub struct Effects {
     /// PostgreSQL plans it. Its result keeps the columns that it had when it was prepared, or fails; those of
     /// others (FETCH, SHOW, EXECUTE, CALL) are what they are when it runs.
     pub is_planned: bool,
+    /// PostgreSQL reads what is in it when it runs, and not before: nothing has to be as it was when it was
+    /// prepared.
+    pub is_read_late: bool,
     /// It may change settings, if only until the transaction ends: what is prepared behind it may be read
     /// otherwise.
     pub may_set: bool,
@@ -97,6 +100,12 @@ pub struct Effects {
     pub ddl: bool,
     /// And what code of users does.
     pub changes_code: bool,
+    /// It runs code of users, which is read once in each session, under the settings of that moment.
+    pub runs_code: bool,
+    /// It may execute statements by name, beside or within others.
+    pub runs_names: bool,
+    /// What its only PREPARE prepares, by what is known now.
+    pub prepares: Option<Arc<Effects>>,
     /// It may add an object to it, where the search path says.
     pub creates: bool,
     /// It may change what a new session begins with, or who may have one: roles, what is set for them or for
@@ -213,6 +222,7 @@ impl Effects {
     /// Of a whole text, with its class in a database of this catalogue; and the state by which it was judged.
     pub fn of_text(dialect: Dialect, text: &[u8], proof: Option<Proof>) -> (Arc<Effects>, Class, u64) {
         let policy = proof.as_ref().map_or(UnknownCode::Pin, |proof| proof.unknown_code);
+        let proof_of_prepared = proof.clone();
         let (class, state) = classify_in(dialect, text, proof);
         let mut effects = Effects::of_class(&class);
         if effects.ddl && changes_accounts(&class, text) {
@@ -222,6 +232,18 @@ impl Effects {
             let mut changes = Effects::clone(&effects);
             changes.changes_code = true;
             effects = Arc::new(changes);
+        }
+        if class.statement_names {
+            let prepares = what_is_prepared(dialect, &class, text, proof_of_prepared);
+            let runs_names = says(text, "execute");
+            effects = Arc::new(Effects { prepares, runs_names, ..Effects::clone(&effects) });
+        }
+        if class.verb == Verb::Create
+            && class.statements == 1
+            && says(text, "concurrently")
+            && !says(text, "as")
+        {
+            effects = Arc::new(Effects { is_read_late: true, ..Effects::clone(&effects) });
         }
         if effects.changes_code && class.statements > 1 && !class.only_defines {
             // What stands behind it may run what nobody has read.
@@ -284,6 +306,7 @@ impl Effects {
             shareable,
             alike: shareable && class.is_alike(),
             is_planned: is_planned(class.verb),
+            is_read_late: alone && is_read_late(class.verb),
             may_set: may_set(class),
             asks_sequence: asks_sequence(class),
             draws,
@@ -306,6 +329,9 @@ impl Effects {
             ends_names: alone && class.clears.intersects(drops_all),
             ddl,
             changes_code: false,
+            runs_code: (class.user_code || !class.foreseen) && runs_user_code(class),
+            runs_names: false,
+            prepares: None,
             creates: ddl && !(alone && only_changes(class.verb)),
             doubtful: class.unknown_code == UnknownCode::Reset
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
@@ -437,12 +463,20 @@ impl Effects {
         (!left.is_nothing()).then(|| Arc::new(Effects { may_free: self.may_free, ..left }))
     }
 
+    /// What may be left of a statement that is only bound: functions and domains run while it is planned, and
+    /// SQL may fetch from the portal.
+    pub fn leaves_when_bound(self: &Arc<Effects>) -> Option<Arc<Effects>> {
+        (self.is_planned && !self.pins.is_empty()).then(|| Arc::clone(self))
+    }
+
     /// These effects and those of what it executes.
     pub fn and(&self, other: &Effects) -> Effects {
         let mut both = self.clone();
         both.pins.union(other.pins);
         both.ddl |= other.ddl;
         both.changes_code |= other.changes_code;
+        both.runs_code |= other.runs_code;
+        both.runs_names |= other.runs_names;
         both.creates |= other.creates;
         both.doubtful |= other.doubtful;
         both.accounts |= other.accounts;
@@ -502,6 +536,30 @@ fn changes_accounts(class: &Class, text: &[u8]) -> bool {
     plain_words(text).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
 }
 
+/// It is among the words of the text, or of its strings and comments.
+fn says(text: &[u8], word: &str) -> bool {
+    plain_words(text).any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// What the PREPARE at the start of a text prepares, if it is the only one.
+fn what_is_prepared(
+    dialect: Dialect,
+    class: &Class,
+    text: &[u8],
+    proof: Option<Proof>,
+) -> Option<Arc<Effects>> {
+    let end = match class.first_end as usize {
+        0 => text.len(),
+        end => end.min(text.len()),
+    };
+    let (first, rest) = text.split_at(end);
+    if class.verb != Verb::Prepare || says(rest, "prepare") {
+        return None;
+    }
+    let prepared = prepared_text(dialect, first)?;
+    Some(Effects::of_class(&classify_in(dialect, prepared, proof).0))
+}
+
 /// Texts in which no code of users can run: transaction control, settings, and what only speaks of the
 /// session.
 fn runs_user_code(class: &Class) -> bool {
@@ -542,6 +600,25 @@ fn is_planned(verb: Verb) -> bool {
             | Verb::Delete
             | Verb::Merge
             | Verb::Unrecognised
+    )
+}
+
+/// Of these nothing but the grammar is looked at before they run (`analyze.c`: all that is neither planned nor
+/// EXPLAIN, DECLARE, CALL or CREATE TABLE AS). Some of them fail where anything stands beside them.
+fn is_read_late(verb: Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Alter
+            | Verb::Close
+            | Verb::Deallocate
+            | Verb::Discard
+            | Verb::Drop
+            | Verb::Listen
+            | Verb::Lock
+            | Verb::Maintain
+            | Verb::Notify
+            | Verb::TwoPhase
+            | Verb::Unlisten
     )
 }
 

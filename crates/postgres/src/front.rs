@@ -27,6 +27,17 @@ use weir_sql::catalogue::Knowledge;
 use weir_sql::{Dialect, Encoding};
 use weir_wire::{Boundary, Fault, Found, INTERNAL, Owner, Pins};
 
+/// Whether a request asks what was drawn from a sequence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Asks {
+    #[default]
+    No,
+    /// Names of statements in it may stand for what does.
+    Perhaps,
+    /// By its own words.
+    Outright,
+}
+
 /// A logged-in client.
 #[derive(Debug)]
 pub struct Front {
@@ -53,9 +64,7 @@ pub struct Front {
     /// A server has taken the settings of its login.
     pub(crate) confirmed: bool,
     /// The request found last asks what was drawn from a sequence.
-    pub(crate) asks_sequence: bool,
-    /// It does so by its own words, and not only because names of statements may stand for what does.
-    pub(crate) asks_outright: bool,
+    pub(crate) asks: Asks,
     /// The same request draws itself.
     pub(crate) draws: Draws,
     /// It has transaction control: what it has drawn may be asked behind it in the same transaction.
@@ -65,6 +74,8 @@ pub struct Front {
     pub(crate) runs_nothing: bool,
     /// It may tie the client to its server.
     pub(crate) ties: bool,
+    /// It runs code of users.
+    pub(crate) runs_code: bool,
     /// To the request found last it matters which statements are prepared under which names.
     pub(crate) names_matter: Names,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
@@ -114,12 +125,12 @@ impl Front {
             late: Late::No,
             welcome_refused: false,
             confirmed: false,
-            asks_sequence: false,
-            asks_outright: false,
+            asks: Asks::No,
             draws: Draws::No,
             controls: false,
             runs_nothing: false,
             ties: false,
+            runs_code: false,
             names_matter: Names::NoMatter,
             drew_at: 0,
             wants_own: part_in(&settings).is_some(),
@@ -165,7 +176,7 @@ impl Front {
             && !self.is_at_home
             && !self.names_matter.matter()
             && self.draws == Draws::No
-            && !self.asks_sequence
+            && self.asks == Asks::No
             && !self.told_fatal
             && self.rare.is_none()
             && self.traces.is_empty()
@@ -218,7 +229,9 @@ impl Front {
         let sequences = effects.asks_sequence || effects.draws != Draws::No;
         if !effects.statement_names && effects.executes.is_none() && !sequences {
             self.names_matter = Names::NoMatter;
-            self.asks_sequence = self.asks_outright;
+            if self.asks == Asks::Perhaps {
+                self.asks = Asks::No;
+            }
             self.texts.first = Some((effects, state));
         }
     }

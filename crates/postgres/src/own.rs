@@ -18,7 +18,7 @@ use crate::back::Back;
 use crate::datestyle::{DATESTYLE, part_in};
 use crate::effects::{Draws, Effects, SetName};
 use crate::follow::moves;
-use crate::front::Front;
+use crate::front::{Asks, Front};
 use crate::listen::Away;
 use crate::queue::{Internal, Owed};
 use crate::role::is_who;
@@ -51,6 +51,8 @@ pub(crate) struct Rare {
     pub sets_as_another: bool,
     /// Its channels, while another connection listens for it; `listen.rs`.
     pub away: Option<Away>,
+    /// What SQL has prepared for it here, and by which catalogue that was read.
+    pub by_sql: Option<(Arc<Effects>, u64)>,
     /// What a server reported under an `application_name` that is not remembered.
     pub asked: Option<Reported>,
 }
@@ -235,7 +237,7 @@ impl Front {
     /// It asks what it has drawn from a sequence, which one server knows; or stays where it goes now, and may
     /// ask there later.
     pub(crate) fn has_favourite(&self) -> bool {
-        (self.asks_sequence || self.ties) && self.drew_at != 0
+        (self.asks != Asks::No || self.ties) && self.drew_at != 0
     }
 
     /// It keeps its server only because it may ask next what it has drawn from a sequence.
@@ -250,7 +252,7 @@ impl Front {
             self.wants_own = false;
         }
         let chooses = self.wants_own || self.rare.as_deref().is_some_and(|rare| !rare.reads.is_empty());
-        if chooses && !self.asks_sequence {
+        if chooses && self.asks == Asks::No {
             // What the last request has drawn is asked by the next one or by none.
             self.traces.soften();
         }

@@ -194,7 +194,7 @@ impl Statement {
     /// It may have literals, which are read when it is parsed: not if all that it is given comes as
     /// parameters.
     pub fn has_literals(&self) -> bool {
-        has_literals(&self.content)
+        has_literals(&self.content) && !self.judged.load().effects.is_read_late
     }
 
     /// What it was parsed under; `None` as long as the server has not said it.

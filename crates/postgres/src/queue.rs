@@ -180,7 +180,12 @@ pub(crate) enum Owed {
     /// Sent in its place was a Bind of nothing.
     Doomed(Option<Box<[u8]>>),
     /// BindComplete.
-    Bind { statement: Option<Arc<Statement>> },
+    Bind {
+        statement: Option<Arc<Statement>>,
+        /// What may be left of it already: parts of a statement run when it is planned, and the rest when SQL
+        /// fetches from the portal.
+        leaves: Option<Arc<Effects>>,
+    },
     /// ParameterDescription first if `of_statement`, then RowDescription or NoData.
     Describe { of_statement: bool, statement: Option<Arc<Statement>> },
     /// Rows and CommandComplete, EmptyQueryResponse or PortalSuspended; or a COPY.

@@ -383,8 +383,14 @@ impl Back {
                 let columns = (tag == T::RowDescription).then(|| body(message));
                 self.shape_complete(columns, to_server);
             }
-            (Owed::Bind { .. }, T::BindComplete)
-            | (Owed::Describe { of_statement: false, .. }, T::RowDescription | T::NoData) => {
+            (Owed::Bind { .. }, T::BindComplete) => {
+                if let Some(Owed::Bind { leaves: Some(leaves), .. }) = self.queue.pop()
+                    && let Some(entry) = self.queue.head_mut()
+                {
+                    entry.succeeded.push(leaves);
+                }
+            }
+            (Owed::Describe { of_statement: false, .. }, T::RowDescription | T::NoData) => {
                 self.queue.pop();
             }
             (Owed::Describe { of_statement, .. }, T::ParameterDescription) if *of_statement => {

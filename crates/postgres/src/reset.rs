@@ -68,7 +68,7 @@ impl Back {
             tail.ended = true;
             // Its Sync would commit what it has run. It never came, so without Weir that would be undone.
             put_bind_nobody(ending);
-            self.queue.push(Owed::Bind { statement: None });
+            self.queue.push(Owed::Bind { statement: None, leaves: None });
             ending.extend_from_slice(SYNC);
             self.queue.push(Owed::Sync);
         }
@@ -124,7 +124,7 @@ impl Back {
         if self.needs_sync && !self.skipping {
             // As in `end_tail`.
             put_bind_nobody(&mut bytes);
-            self.queue.push(Owed::Bind { statement: None });
+            self.queue.push(Owed::Bind { statement: None, leaves: None });
         }
         if std::mem::take(&mut self.needs_sync) || self.skipping {
             bytes.extend_from_slice(SYNC);

@@ -649,6 +649,8 @@ pub struct Class {
     /// The same, but code may be changing now: what runs is reckoned with, and to be sure of it, what it runs
     /// on is reset before another client gets it.
     pub foreseen: bool,
+    /// By the catalogue it runs code that users have made, whatever that does.
+    pub user_code: bool,
     /// Not `Pin`: it runs code that nobody can read, and the operator said that this is no reason for a pin.
     pub unknown_code: UnknownCode,
     /// What user code that it runs may leave, by the catalogue. It is part of `pins`.

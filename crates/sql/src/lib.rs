@@ -27,7 +27,7 @@ pub use class::{
     Assignment, Call, CallKind, Class, Clears, Kill, Locks, MAX_NAME_BYTES, Scope, SetTarget, SettingNames,
     Span, Touched, Transaction, Uses, Verb,
 };
-pub use code::{makes_code, plain_words};
+pub use code::{makes_code, plain_words, prepared_text};
 pub use dialect::{Dialect, Encoding};
 pub use memo::Memo;
 pub use scan::{Scanner, classify, classify_in};

@@ -70,6 +70,7 @@ impl Back {
             self.own_names = None;
             self.traces.forget_names();
             front.traces.forget_names();
+            front.forget_made_by_sql();
             self.prepared.leftovers.extend(names.into_iter().map(|(name, _)| name));
         }
         true
@@ -227,6 +228,71 @@ impl Back {
         {
             self.refused_stand_in = Some(why.into());
         }
+    }
+}
+
+impl Front {
+    /// A text that speaks of statements by name, with what it may run so: a lone EXECUTE of a name that SQL has
+    /// given runs what SQL has prepared; EXECUTE within another statement, or beside others, runs any of all.
+    pub(crate) fn with_named(&mut self, effects: Arc<Effects>) -> Arc<Effects> {
+        match &effects.prepares {
+            Some(prepared) => self.note_made_by_sql(prepared),
+            // Among others, or by code: nobody has read it.
+            None if effects.pins.contains(Pin::SqlPrepare) => self.note_made_by_sql(&unread()),
+            None => {}
+        }
+        let known = |name: &str| self.prepared.as_deref().is_some_and(|p| p.get(name.as_bytes()).is_some());
+        let runs_any = effects.runs_names && effects.executes.is_none() && !effects.pins.contains(Pin::Code);
+        let runs_by_sql = effects.executes.as_deref().is_some_and(|name| !known(name));
+        if !runs_any && !runs_by_sql {
+            return effects;
+        }
+        let mut all = Effects::clone(&effects);
+        if let Some(by_sql) = self.made_by_sql() {
+            all = all.and(&by_sql);
+        }
+        let names = self.prepared.as_deref().filter(|_| runs_any).map(|prepared| prepared.in_order());
+        for (_, statement) in names.into_iter().flatten() {
+            all = all.and(&statement.effects(self.judge()));
+        }
+        all.executes.clone_from(&effects.executes);
+        all.deallocates.clone_from(&effects.deallocates);
+        all.names.clone_from(&effects.names);
+        Arc::new(all)
+    }
+
+    fn note_made_by_sql(&mut self, prepared: &Effects) {
+        let edition = self.knowledge.edition();
+        let before = self.made_by_sql();
+        let all = before.map_or_else(|| prepared.clone(), |before| before.and(prepared));
+        self.rare.get_or_insert_default().by_sql = Some((Arc::new(all), edition));
+    }
+
+    /// What the statements do that SQL has prepared for this client. None: there are none.
+    pub(super) fn made_by_sql(&self) -> Option<Arc<Effects>> {
+        match self.rare.as_deref().and_then(|rare| rare.by_sql.as_ref()) {
+            Some((effects, edition)) if *edition == self.knowledge.edition() => Some(Arc::clone(effects)),
+            // The code in them may have changed, or code has made them.
+            Some(_) => Some(Arc::new(unread())),
+            None => None,
+        }
+    }
+
+    fn forget_made_by_sql(&mut self) {
+        if let Some(rare) = self.rare.as_deref_mut() {
+            rare.by_sql = None;
+        }
+    }
+}
+
+/// Of a statement that nobody has read.
+fn unread() -> Effects {
+    Effects {
+        pins: Pin::Code.into(),
+        statement_names: true,
+        may_free: true,
+        runs_code: true,
+        ..Effects::default()
     }
 }
 

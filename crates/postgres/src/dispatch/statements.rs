@@ -44,9 +44,11 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> StandIns {
         let (mut effects, mut undo, mut names) = (effects, None, Vec::new());
-        if effects.executes.is_none() && effects.deallocates.is_none() {
+        let speaks_of_names = effects.statement_names || effects.pins.contains(Pin::SqlPrepare);
+        if effects.executes.is_none() && effects.deallocates.is_none() && !speaks_of_names {
             return (effects, undo, names);
         }
+        effects = front.with_named(effects);
         // They are there under their names.
         let has_own = self.own_names.is_some();
         let execute = effects.executes.as_deref().map(|name| Box::from(name.as_bytes()));
@@ -353,6 +355,7 @@ impl Back {
         self.own_names.is_none()
             && (self.reads_otherwise || self.queue.changes_reading(front.owner) || self.applied.has_doubt())
             && has_literals(content)
+            && !effects.is_read_late
             && !is_word_for_word
     }
 
@@ -535,8 +538,9 @@ impl Back {
                 self.prove_own(bind.statement, known.as_ref(), out);
             }
             out.extend_from_slice(message.bytes);
-            front.prepared_mut().bind_portal(bind.portal, Some(effects_of_named(effects)));
-            self.queue.push(Owed::Bind { statement: None });
+            let effects = effects_of_named(effects.or_else(|| front.made_by_sql()));
+            self.queue.push(Owed::Bind { statement: None, leaves: effects.leaves_when_bound() });
+            front.prepared_mut().bind_portal(bind.portal, Some(effects));
             return Ok(());
         } else {
             match known {
@@ -556,8 +560,9 @@ impl Back {
                 None => put_bind(&bind, message.total, &foreign_name(bind.statement), out),
             }
         }
+        let leaves = effects.as_ref().and_then(Effects::leaves_when_bound);
         front.prepared_mut().bind_portal(bind.portal, effects);
-        self.queue.push(Owed::Bind { statement: bound });
+        self.queue.push(Owed::Bind { statement: bound, leaves });
         Ok(())
     }
 

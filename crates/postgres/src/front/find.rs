@@ -5,8 +5,8 @@
 //!
 //! Invariant: bytes are examined once, unless their meaning was not known yet.
 
-use super::Front;
 use super::scan::{Batch, NOTHING_JUDGED, Names, Tail};
+use super::{Asks, Front};
 use crate::dispatch::leaves_nothing;
 use crate::effects::Effects;
 use crate::frame::{ClientTag, body, client_header};
@@ -408,12 +408,17 @@ impl Front {
         // Who has names on a server stays there.
         self.wants_own |=
             names_matter && self.startup_differs && !self.is_at_home && !self.traces.holds_names();
-        self.asks_outright |= batch.asks_sequence;
         // Statements may be executed by name that ask, or that draw.
-        self.asks_sequence |= batch.asks_sequence || (names_matter && !self.traces.holds_names());
+        let may_ask = names_matter && !self.traces.holds_names();
+        self.asks = self.asks.max(match batch.asks_sequence {
+            true => Asks::Outright,
+            false if may_ask => Asks::Perhaps,
+            false => Asks::No,
+        });
         let has_no_temporary = !batch.may_pin && self.outstanding == 0 && self.traces.pins().is_empty();
         self.draws = self.draws.max(batch.draws.of_a_client(has_no_temporary));
         self.controls |= batch.controls;
+        self.runs_code |= batch.texts.runs_code();
         if batch.characteristics {
             self.rare.get_or_insert_default().characteristics = true;
         }

@@ -4,9 +4,9 @@
 //!
 //! Invariant: nothing of them is kept except the lexer of a long Query.
 
-use super::Front;
 use super::find::part;
 use super::scan::{Batch, Long, LongText, Tail};
+use super::{Asks, Front};
 use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, HEADER_BYTES, client_header};
 use crate::message::reply::put_ready;
@@ -36,7 +36,7 @@ impl Front {
         match tag {
             ClientTag::Query => {
                 // What it asks is known at its end only.
-                (self.asks_sequence, self.draws) = (true, Draws::May);
+                (self.asks, self.draws, self.runs_code) = (self.asks.max(Asks::Perhaps), Draws::May, true);
                 let mut scanner = Scanner::new(self.dialect);
                 let edition = self.knowledge.edition();
                 let state = self.knowledge.proof().map_or(0, |proof| scanner.watch(proof));

@@ -163,6 +163,7 @@ impl Told {
     const DIFFERS: u8 = 8;
     const EXECUTES: u8 = 16;
     const RUNS_ALONE: u8 = 32;
+    const RUNS_CODE: u8 = 64;
 
     /// There is one.
     pub(super) fn is_there(self) -> bool {
@@ -172,6 +173,16 @@ impl Told {
     /// Whatever the batch runs only reads, by proof.
     pub(super) fn only_reads(self) -> bool {
         self.0 & Told::RUNS_MORE == 0
+    }
+
+    /// It runs code of users.
+    pub(super) fn runs_code(self) -> bool {
+        self.0 & Told::RUNS_CODE != 0
+    }
+
+    /// As far as this says.
+    pub(super) fn note_code(&mut self, runs: bool) {
+        self.0 |= if runs { Told::RUNS_CODE } else { 0 };
     }
 
     /// Its answer is the same for all who ask it with the same settings, as far as its texts and its form
@@ -269,6 +280,7 @@ impl Batch {
         self.asks_sequence |= effects.asks_sequence;
         self.draws = self.draws.max(effects.draws);
         self.controls |= effects.controls;
+        self.texts.note_code(effects.runs_code);
         self.characteristics |= effects.characteristics;
     }
 

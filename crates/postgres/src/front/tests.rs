@@ -1,4 +1,5 @@
 use super::Front;
+use crate::front::Asks;
 use crate::testing::{c, front, front_with};
 use weir_session::Front as _;
 use weir_wire::limits::REQUEST_GATHER_BYTES;
@@ -49,7 +50,7 @@ fn a_long_text_behind_a_rejected_parse_is_not_taken_for_one() {
     f.reject(&FaultKind::Cancelled.into(), &parse, &mut Vec::new());
     let long = c::q(&format!("select currval('s'), '{}'", "x".repeat(REQUEST_GATHER_BYTES)));
     assert!(matches!(find(&mut f, &long), Found::Part { .. } | Found::Request { .. }));
-    assert!(!f.runs_nothing && f.asks_sequence);
+    assert!(!f.runs_nothing && f.asks != Asks::No);
 }
 
 /// A portal bound in an earlier request of the transaction runs in one that only executes.

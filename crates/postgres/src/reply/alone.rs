@@ -297,7 +297,7 @@ impl Back {
         // away.
         self.skip(front.as_deref_mut());
         let mut taken_name = front.as_deref().and_then(|front| self.name_for_client(&owed, body, front));
-        if let Owed::Execute { effects: Some(effects), .. } = &owed
+        if let Owed::Execute { effects: Some(effects), .. } | Owed::Bind { leaves: Some(effects), .. } = &owed
             && let Some(entry) = self.queue.head_mut()
         {
             if let Some(front) = front.as_deref_mut() {
@@ -344,7 +344,7 @@ impl Back {
     /// The client's name for the statement that a message is about which names one of Weir's: the client may
     /// have the same text under several.
     fn name_for_client(&self, owed: &Owed, body: &[u8], front: &Front) -> Option<Box<[u8]>> {
-        let (Owed::Bind { statement: Some(statement) }
+        let (Owed::Bind { statement: Some(statement), .. }
         | Owed::Describe { statement: Some(statement), .. }
         | Owed::Parse { statement: Some((statement, _)), .. }) = owed
         else {
@@ -415,7 +415,7 @@ impl Back {
             // prepares the same text now is better told so at once.
             Some([b'4', b'2', ..] | b"3F000" | b"0A000") => {
                 if let Some(
-                    Owed::Bind { statement: Some(statement) }
+                    Owed::Bind { statement: Some(statement), .. }
                     | Owed::Describe { statement: Some(statement), .. },
                 ) = self.queue.next()
                 {

@@ -388,6 +388,7 @@ impl Back {
                 self.questions = None;
                 self.own_names = None;
                 self.doubtful = false;
+                self.code_read = None;
                 self.temporary_path = false;
                 (self.drawn_by, self.mixes_drawn) = (0, false);
                 self.applied = Arc::default();

@@ -40,6 +40,8 @@ pub(super) struct Found {
     operator: Operator,
     /// The last name is a function that users have made.
     last_is_own: bool,
+    /// Something was named, or is done everywhere, that runs code of users.
+    user_code: bool,
 }
 
 impl Found {
@@ -120,6 +122,7 @@ impl Recogniser {
             writes: false,
             operator: Operator::default(),
             last_is_own: false,
+            user_code: false,
         };
         self.watch = Watch::Text(found);
     }
@@ -157,6 +160,7 @@ impl Recogniser {
                         found.read.add(Doings::unknown());
                     }
                     found.last_is_own = meaning.is_function() && !meaning.is_system;
+                    found.user_code |= !meaning.is_system;
                 }
             }
             Watch::Code(noted) => {
@@ -187,6 +191,7 @@ impl Recogniser {
                     let key = NameKey::of_operator(signs.get(from..).unwrap_or_default());
                     if let Some(meaning) = found.catalogue.look(key) {
                         found.read.add(if found.changed { Doings::unknown() } else { meaning.read });
+                        found.user_code = true;
                     }
                 }
             }
@@ -270,6 +275,7 @@ impl Recogniser {
         let Watch::Text(found) = std::mem::take(&mut self.watch) else { return };
         let class = &mut self.class;
         let mut doings = found.catalogue.ambient();
+        class.user_code = found.user_code || doings != Doings::default();
         doings.add(found.read);
         if found.writes || class.uses.contains(Uses::WITH_WRITES) {
             doings.add(found.write);

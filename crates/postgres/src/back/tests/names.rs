@@ -107,6 +107,43 @@ fn a_change_that_weir_rolls_back_is_over() {
     assert!(b.is_reusable());
 }
 
+/// What a statement does that SQL has prepared, it does at its EXECUTE: alone, or beside and within other
+/// statements.
+#[test]
+fn what_sql_has_prepared_counts_where_it_is_executed() {
+    let pins = |text: &str, prepared: &str| {
+        let mut f = front(1);
+        f.with_named(of(prepared));
+        f.with_named(of(text)).pins
+    };
+    let prepare = "prepare q as select pg_advisory_lock(1)";
+    for text in
+        ["execute q", "explain analyze execute q", "create table t as execute q", "select 1; execute q"]
+    {
+        assert!(pins(text, prepare).contains(Pin::SessionLock), "{text}");
+        assert!(!pins(text, "prepare q as select 1").contains(Pin::SessionLock), "{text}");
+    }
+    assert!(
+        pins("execute q", "prepare q as select pg_advisory_lock(1); select 2").contains(Pin::SessionLock)
+    );
+    // Nobody has read what is prepared behind others.
+    assert!(pins("execute q", "select 1; prepare q as select 1").contains(Pin::Code));
+    assert!(pins("select 1", prepare).is_empty());
+}
+
+/// A server keeps what it has read of code under one client's settings.
+#[test]
+fn code_is_read_anew_for_another_client_with_other_settings() {
+    use crate::back::CodeRead;
+    let mut read = None;
+    let mut by = |client, plan_key| CodeRead::by(&mut read, client, plan_key);
+    assert!(!by(1, 10), "it has read none");
+    assert!(!by(1, 10) && !by(2, 10), "the same settings");
+    assert!(by(1, 20) && !by(2, 20));
+    // In a session of its own it would keep what it has read, too; for others it must not.
+    assert!(!by(2, 10) && by(3, 10) && !by(4, 10));
+}
+
 /// While somebody changes a table nothing is proven, but code that has changed is read before anybody gets a
 /// server: a text that was harmless when it came is judged again.
 #[test]
