@@ -603,8 +603,8 @@ fn is_planned(verb: Verb) -> bool {
     )
 }
 
-/// Of these nothing but the grammar is looked at before they run (`analyze.c`: all that is neither planned nor
-/// EXPLAIN, DECLARE, CALL or CREATE TABLE AS). Some of them fail where anything stands beside them.
+/// Of these nothing but the grammar is looked at before they run (`analyze.c`: all that is neither planned
+/// nor EXPLAIN, DECLARE, CALL or CREATE TABLE AS). Some of them fail where anything stands beside them.
 fn is_read_late(verb: Verb) -> bool {
     matches!(
         verb,

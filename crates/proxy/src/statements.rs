@@ -4,9 +4,9 @@
 //! where the figures are shown.
 //!
 //! Invariants: the rows and the rest together hold every request that was noted, each once; there are at most
-//! as many rows as [`Statements::see`] was told last. In a full table a newcomer must come twice before it takes
-//! the place of the one that was called longest ago, so that statements which come only once drive nobody
-//! out.
+//! as many rows as [`Statements::see`] was told last. In a full table a newcomer must come twice before it
+//! takes the place of the one that was called longest ago, so that statements which come only once drive
+//! nobody out.
 
 use crate::pool::PoolId;
 use std::collections::HashMap;

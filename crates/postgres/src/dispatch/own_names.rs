@@ -232,8 +232,9 @@ impl Back {
 }
 
 impl Front {
-    /// A text that speaks of statements by name, with what it may run so: a lone EXECUTE of a name that SQL has
-    /// given runs what SQL has prepared; EXECUTE within another statement, or beside others, runs any of all.
+    /// A text that speaks of statements by name, with what it may run so: a lone EXECUTE of a name that SQL
+    /// has given runs what SQL has prepared; EXECUTE within another statement, or beside others, runs any of
+    /// all.
     pub(crate) fn with_named(&mut self, effects: Arc<Effects>) -> Arc<Effects> {
         match &effects.prepares {
             Some(prepared) => self.note_made_by_sql(prepared),
