@@ -403,3 +403,72 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
     }
     true
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::Effects;
+    use weir_sql::catalogue::Knowledge;
+    use weir_wire::{Pin, Pins};
+
+    /// What a text leaves in a database of these rows, and of a function that takes a session lock.
+    fn pins(rows: &[&[Option<&str>]], text: &str) -> Pins {
+        let mut builder = Builder::new(Dialect::POSTGRES);
+        let body = "begin perform pg_advisory_lock(1); return 1; end";
+        let locks = [Some("f"), Some("locks"), Some("plpgsql"), Some("v"), None, Some(body), Some("f")];
+        for row in [&locks[..]].iter().chain(rows) {
+            let mut columns: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+            for (to, from) in columns.iter_mut().zip(*row) {
+                *to = from.map(str::as_bytes);
+            }
+            assert!(take_row(&mut builder, &columns));
+        }
+        let knowledge = Knowledge::settled(builder.finish());
+        Effects::of_text(Dialect::POSTGRES, text.as_bytes(), knowledge.proof()).0.pins
+    }
+
+    #[test]
+    fn the_first_function_of_an_aggregate_is_read() {
+        let of = |body| [Some("f"), Some("total"), Some("internal"), Some("i"), None, Some(body), Some("a")];
+        assert_eq!(pins(&[&of("locks()")], "select total(a) from t"), Pin::SessionLock.into());
+        assert!(pins(&[&of("")], "select total(a) from t").is_empty());
+    }
+
+    #[test]
+    fn the_condition_of_a_rule_is_read() {
+        let rule = |action, when| [Some("u"), Some("ru"), action, when];
+        let text = "insert into ru values (1)";
+        let when = rule(Some("NOTHING;"), Some("locks()"));
+        assert_eq!(pins(&[&when], text), Pin::SessionLock.into());
+        assert!(pins(&[&rule(Some("NOTHING;"), None)], text).is_empty());
+        assert_eq!(pins(&[&rule(Some("SELECT locks();"), None)], text), Pin::SessionLock.into());
+        assert!(pins(&[&rule(None, Some("(new.a = ' "))], text).contains(Pin::Code));
+    }
+
+    #[test]
+    fn defaults_of_types_and_arguments_are_read() {
+        let default = |said| [Some("b"), Some("dl"), said];
+        assert_eq!(pins(&[&default(Some("locks()"))], "insert into t values (1)"), Pin::SessionLock.into());
+        assert!(pins(&[&default(Some("locks()"))], "select a from t").is_empty());
+        assert!(pins(&[&default(None)], "insert into t values (1)").is_empty());
+        let of = [Some("f"), Some("id_of"), Some("sql"), Some("v"), None, Some("select $1"), Some("f")];
+        let argument = [Some("h"), Some("id_of"), Some("locks(), 5")];
+        assert_eq!(pins(&[&of, &argument], "select id_of()"), Pin::SessionLock.into());
+    }
+
+    #[test]
+    fn whatever_changes_what_code_runs_changes_the_fingerprint() {
+        for catalogue in [
+            "pg_index i",
+            "pg_amop",
+            "pg_amproc",
+            "pg_aggregate",
+            "pg_range",
+            "pg_partitioned_table",
+            "pg_statistic_ext",
+            "hashtext(pg_catalog.concat_ws(' ', oid, relname))",
+        ] {
+            assert!(FINGERPRINT.contains(&format!("pg_catalog.{catalogue}")), "{catalogue}");
+        }
+    }
+}

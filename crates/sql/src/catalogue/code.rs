@@ -487,7 +487,8 @@ impl Code {
             Kind::Close => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
-        if self.made_up && self.begins_query(&token, word) {
+        let may_query = matches!(self.language, Language::PlPgSql | Language::Sql);
+        if self.made_up && may_query && self.begins_query(&token, word) {
             self.end_statement();
             self.assigns = false;
             // The query of a cursor stands among the declarations.
