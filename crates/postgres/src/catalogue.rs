@@ -18,7 +18,7 @@ use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Vola
 use weir_wire::{Boundary, INTERNAL, Reader};
 
 /// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions
-/// that made them; of tables and views their names, for what is renamed keeps its code. Whatever changes what
+/// that made them; of tables and views who has which name, for what is renamed keeps its code. Whatever changes what
 /// code runs changes a row of these. 16384 is the first number that is
 /// not the database's own (`FirstNormalObjectId`, access/transam.h).
 macro_rules! fingerprint {
@@ -37,8 +37,18 @@ macro_rules! fingerprint {
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_foreign_table), \
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_sequence), \
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_type WHERE oid >= 16384 AND typtype = 'd'), \
-            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(pg_catalog.hashtext(relname::pg_catalog.text)::pg_catalog.int8)) FROM pg_catalog.pg_class \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', oid, relname))::pg_catalog.int8)) FROM pg_catalog.pg_class \
                 WHERE oid >= 16384 AND relkind IN ('r', 'p', 'v', 'm', 'f') AND relpersistence <> 't'), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(i.xmin::pg_catalog.text::pg_catalog.int8), '/', \
+                pg_catalog.sum(pg_catalog.hashtext(pg_catalog.concat_ws(' ', c.oid, c.relname))::pg_catalog.int8)) \
+                FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid \
+                WHERE i.indrelid >= 16384 AND (i.indexprs IS NOT NULL OR i.indpred IS NOT NULL)), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_amop WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_amproc WHERE oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_aggregate WHERE aggfnoid::pg_catalog.oid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_range WHERE rngtypid >= 16384), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_partitioned_table), \
+            (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_statistic_ext), \
             (SELECT pg_catalog.concat(pg_catalog.count(*), '/', pg_catalog.sum(xmin::pg_catalog.text::pg_catalog.int8)) FROM pg_catalog.pg_extension))"
     };
 }
@@ -77,8 +87,13 @@ macro_rules! views {
             locking!(),
             "SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); COMMIT",
             locking!(),
-            "SELECT 'u', c.relname, pg_catalog.regexp_replace(pg_catalog.pg_get_ruledef(r.oid), '^.*? DO (ALSO |INSTEAD )?', '') \
-                FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1'; COMMIT",
+            // The action; NULL where it is not certain at which DO it begins, behind a condition that may have
+            // one in it.
+            "SELECT 'u', u.relname, CASE WHEN u.said LIKE '% WHERE % DO % DO %' AND u.ev_qual <> '<>' THEN NULL \
+                ELSE pg_catalog.regexp_replace(u.said, '^.*? DO (ALSO |INSTEAD )?', '') END, \
+                CASE WHEN u.ev_qual <> '<>' THEN pg_catalog.substring(u.said, ' WHERE (.*?) DO ') END \
+                FROM (SELECT c.relname, r.ev_qual::pg_catalog.text, pg_catalog.pg_get_ruledef(r.oid) AS said \
+                FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1') u; COMMIT",
             locking!()
         )
     };
@@ -95,25 +110,38 @@ macro_rules! the_rest {
             FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid JOIN pg_catalog.pg_proc p ON p.oid = t.tgfoid WHERE NOT t.tgisinternal; COMMIT; \
          SELECT 'p', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(p.polqual, p.polrelid), pg_catalog.pg_get_expr(p.polwithcheck, p.polrelid)) \
             FROM pg_catalog.pg_policy p JOIN pg_catalog.pg_class c ON c.oid = p.polrelid; \
-         SELECT CASE WHEN w.said LIKE 'nextval(%::regclass)' THEN 'q' ELSE 'w' END, w.relname, w.said FROM (SELECT c.relname, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS said \
+         SELECT CASE WHEN w.said ~ '^nextval[(]''[^'']*''::regclass[)]$' THEN 'q' ELSE 'w' END, w.relname, w.said FROM (SELECT c.relname, pg_catalog.pg_get_expr(d.adbin, d.adrelid) AS said \
             FROM pg_catalog.pg_attrdef d JOIN pg_catalog.pg_class c ON c.oid = d.adrelid) w; \
          SELECT DISTINCT 'q', c.relname FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_class c ON c.oid = a.attrelid WHERE a.attidentity <> ''; \
-         SELECT 'b', y.typname FROM pg_catalog.pg_type y WHERE y.oid >= 16384 AND y.typtype = 'd' AND y.typdefault LIKE '%(%'; \
+         SELECT 'b', y.typname, CASE WHEN y.said !~ '^nextval[(]''[^'']*''::regclass[)]$' THEN y.said END \
+            FROM (SELECT typname, pg_catalog.pg_get_expr(typdefaultbin, 0) AS said FROM pg_catalog.pg_type \
+            WHERE oid >= 16384 AND typtype = 'd' AND typdefaultbin IS NOT NULL) y; \
+         SELECT 'h', p.proname, pg_catalog.pg_get_expr(p.proargdefaults, 0) FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 AND p.proargdefaults IS NOT NULL; \
          SELECT 'w', c.relname, pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
             WHERE k.oid >= 16384 AND k.contype = 'c'; \
          SELECT 'w', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) \
-            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = i.indrelid WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
+            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid IN (i.indrelid, i.indexrelid) WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
+         SELECT 'w', c.relname, pg_catalog.pg_get_expr(k.partexprs, k.partrelid) \
+            FROM pg_catalog.pg_partitioned_table k JOIN pg_catalog.pg_class c ON c.oid = k.partrelid WHERE k.partexprs IS NOT NULL; \
          SELECT 'r', f.relname, t.relname FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class f ON f.oid = k.confrelid \
-            JOIN pg_catalog.pg_class t ON t.oid = k.conrelid WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd')); \
+            JOIN pg_catalog.pg_class t ON t.oid = k.conrelid WHERE k.contype = 'f' AND (k.confdeltype IN ('c', 'n', 'd') OR k.confupdtype IN ('c', 'n', 'd') \
+            OR EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE NOT g.tgisinternal AND g.tgtype & 32 <> 0)); \
          SELECT 'i', f.relname, t.relname FROM pg_catalog.pg_inherits h JOIN pg_catalog.pg_class f ON f.oid = h.inhparent \
             JOIN pg_catalog.pg_class t ON t.oid = h.inhrelid; \
          SELECT 'x', c.relname FROM pg_catalog.pg_foreign_table f JOIN pg_catalog.pg_class c ON c.oid = f.ftrelid; \
          SELECT 'a', p.proname FROM pg_catalog.pg_proc p WHERE p.oid >= 16384 AND (p.oid IN (SELECT castfunc FROM pg_catalog.pg_cast) \
-            OR p.oid IN (SELECT amproc FROM pg_catalog.pg_amproc) OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator o \
+            OR p.oid IN (SELECT amproc FROM pg_catalog.pg_amproc) OR p.oid IN (SELECT rngsubdiff FROM pg_catalog.pg_range) \
+            OR p.oid IN (SELECT rngcanonical FROM pg_catalog.pg_range) OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator o \
             WHERE o.oprname IN ('=', '<>', '<', '>', '<=', '>=', '~~', '!~~', '~~*', '!~~*', '~', '!~', '~*', '!~*') \
-            OR o.oid IN (SELECT amopopr FROM pg_catalog.pg_amop))); \
+            OR o.oid IN (SELECT amopopr FROM pg_catalog.pg_amop))) \
+            UNION SELECT 'a', p.proname FROM pg_catalog.pg_proc p WHERE p.oid < 16384 AND p.provolatile = 'v' AND ( \
+            p.oid IN (SELECT castfunc FROM pg_catalog.pg_cast WHERE oid >= 16384) OR p.oid IN (SELECT amproc FROM pg_catalog.pg_amproc WHERE oid >= 16384) \
+            OR p.oid IN (SELECT rngsubdiff FROM pg_catalog.pg_range WHERE rngtypid >= 16384) OR p.oid IN (SELECT o.oprcode FROM pg_catalog.pg_operator o \
+            WHERE o.oid >= 16384 AND (o.oprname IN ('=', '<>', '<', '>', '<=', '>=', '~~', '!~~', '~~*', '!~~*', '~', '!~', '~*', '!~*') \
+            OR o.oid IN (SELECT amopopr FROM pg_catalog.pg_amop)))); \
          SELECT DISTINCT 'o', o.oprname, p.proname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_operator k \
-            ON k.oid IN (o.oid, o.oprcom, o.oprnegate) JOIN pg_catalog.pg_proc p ON p.oid = k.oprcode WHERE p.oid >= 16384 \
+            ON k.oid IN (o.oid, o.oprcom, o.oprnegate) JOIN pg_catalog.pg_proc p ON p.oid = k.oprcode \
+            WHERE p.oid >= 16384 OR k.oid >= 16384 AND p.provolatile <> 'i' \
             UNION SELECT 'o', 'text||text', p.proname FROM pg_catalog.pg_operator o JOIN pg_catalog.pg_proc p ON p.oid = o.oprcode \
             WHERE o.oid >= 16384 AND o.oprname = '||' AND o.oprleft = 25 AND o.oprright = 25; \
          SELECT 'g', p.proname, s FROM pg_catalog.pg_proc p, pg_catalog.unnest(p.proconfig) s WHERE p.oid >= 16384; \
@@ -122,13 +150,18 @@ macro_rules! the_rest {
     };
 }
 
+/// What ANALYZE computes of the columns, since PostgreSQL 14.
+const STATISTICS: &str = " SELECT 'w', c.relname, pg_catalog.pg_get_expr(x.stxexprs, x.stxrelid) FROM pg_catalog.pg_statistic_ext x \
+    JOIN pg_catalog.pg_class c ON c.oid = x.stxrelid WHERE x.stxexprs IS NOT NULL;";
+
 /// Functions, with the body of a standard SQL function (since PostgreSQL 14) or without.
 macro_rules! functions {
     ($body:literal) => {
         concat!(
             "SELECT 'f', p.proname, l.lanname, p.provolatile, e.extname, CASE WHEN p.prokind = 'a' THEN \
-                (SELECT pg_catalog.concat_ws('(), ', NULLIF(a.aggtransfn::pg_catalog.oid, 0)::pg_catalog.regproc, NULLIF(a.aggfinalfn::pg_catalog.oid, 0)::pg_catalog.regproc, NULLIF(a.aggmtransfn::pg_catalog.oid, 0)::pg_catalog.regproc, NULLIF(a.aggmfinalfn::pg_catalog.oid, 0)::pg_catalog.regproc, '') \
-                 FROM pg_catalog.pg_aggregate a WHERE a.aggfnoid = p.oid) WHEN pg_catalog.length(p.prosrc) > 200000 THEN NULL ELSE ",
+                COALESCE((SELECT pg_catalog.string_agg(pg_catalog.concat(q.oid::pg_catalog.regproc, '()'), ', ') FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc q \
+                 ON q.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn) \
+                 WHERE a.aggfnoid = p.oid AND (q.oid >= 16384 OR q.provolatile <> 'i')), '') WHEN pg_catalog.length(p.prosrc) > 200000 THEN NULL ELSE ",
             $body,
             " END, p.prokind FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
                 LEFT JOIN pg_catalog.pg_depend d ON d.classid = 1255 AND d.objid = p.oid AND d.deptype = 'e' \
@@ -204,7 +237,7 @@ impl Back {
         });
         let text = match (whole, self.major_version() >= SQL_BODIES) {
             (false, _) => FINGERPRINT.to_owned(),
-            (true, true) => [WHOLE, more].concat(),
+            (true, true) => [WHOLE, STATISTICS, more].concat(),
             (true, false) => [WHOLE_OLD, more].concat(),
         };
         put_query(&mut bytes, text.as_bytes());
@@ -323,7 +356,8 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
             let language = match (body, prokind) {
                 // Too long to be read here.
                 (None, _) => Language::Other,
-                (_, Some(b"a")) => Language::Sql,
+                // The functions that it is made of, each in a call.
+                (_, Some(b"a")) => Language::Expression,
                 _ => Language::of_postgres(text),
             };
             let (extension, body) = (extension.unwrap_or_default(), body.unwrap_or_default());
@@ -331,8 +365,16 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         }
         b"s" => builder.system_function(name),
         b"v" => builder.view(name, Language::Sql, text),
-        b"u" if text.starts_with(b"NOTHING") => {}
-        b"u" => builder.text_of(name, On::Write, Language::Sql, text),
+        b"u" => {
+            if let Some(when) = fourth {
+                builder.text_of(name, On::Write, Language::Expression, when);
+            }
+            match third {
+                Some(action) if action.starts_with(b"NOTHING") => {}
+                Some(action) => builder.text_of(name, On::Write, Language::Sql, action),
+                None => builder.text_of(name, On::Write, Language::Other, b""),
+            }
+        }
         b"t" => {
             builder.trigger_of(name, text);
             if let Some(when) = fourth {
@@ -342,7 +384,9 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         b"p" => builder.text_of(name, On::Read, Language::Expression, text),
         b"w" => builder.text_of(name, On::Write, Language::Expression, text),
         b"q" => builder.draws(name),
-        b"b" => builder.ambient_draws(),
+        b"b" if third.is_none() => builder.type_draws(),
+        b"b" => builder.type_default(text),
+        b"h" => builder.function_text(name, text),
         b"r" => builder.reaches(name, text),
         b"i" => {
             builder.reaches(name, text);
@@ -358,4 +402,73 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         _ => return false,
     }
     true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::effects::Effects;
+    use weir_sql::catalogue::Knowledge;
+    use weir_wire::{Pin, Pins};
+
+    /// What a text leaves in a database of these rows, and of a function that takes a session lock.
+    fn pins(rows: &[&[Option<&str>]], text: &str) -> Pins {
+        let mut builder = Builder::new(Dialect::POSTGRES);
+        let body = "begin perform pg_advisory_lock(1); return 1; end";
+        let locks = [Some("f"), Some("locks"), Some("plpgsql"), Some("v"), None, Some(body), Some("f")];
+        for row in [&locks[..]].iter().chain(rows) {
+            let mut columns: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+            for (to, from) in columns.iter_mut().zip(*row) {
+                *to = from.map(str::as_bytes);
+            }
+            assert!(take_row(&mut builder, &columns));
+        }
+        let knowledge = Knowledge::settled(builder.finish());
+        Effects::of_text(Dialect::POSTGRES, text.as_bytes(), knowledge.proof()).0.pins
+    }
+
+    #[test]
+    fn the_first_function_of_an_aggregate_is_read() {
+        let of = |body| [Some("f"), Some("total"), Some("internal"), Some("i"), None, Some(body), Some("a")];
+        assert_eq!(pins(&[&of("locks()")], "select total(a) from t"), Pin::SessionLock.into());
+        assert!(pins(&[&of("")], "select total(a) from t").is_empty());
+    }
+
+    #[test]
+    fn the_condition_of_a_rule_is_read() {
+        let rule = |action, when| [Some("u"), Some("ru"), action, when];
+        let text = "insert into ru values (1)";
+        let when = rule(Some("NOTHING;"), Some("locks()"));
+        assert_eq!(pins(&[&when], text), Pin::SessionLock.into());
+        assert!(pins(&[&rule(Some("NOTHING;"), None)], text).is_empty());
+        assert_eq!(pins(&[&rule(Some("SELECT locks();"), None)], text), Pin::SessionLock.into());
+        assert!(pins(&[&rule(None, Some("(new.a = ' "))], text).contains(Pin::Code));
+    }
+
+    #[test]
+    fn defaults_of_types_and_arguments_are_read() {
+        let default = |said| [Some("b"), Some("dl"), said];
+        assert_eq!(pins(&[&default(Some("locks()"))], "insert into t values (1)"), Pin::SessionLock.into());
+        assert!(pins(&[&default(Some("locks()"))], "select a from t").is_empty());
+        assert!(pins(&[&default(None)], "insert into t values (1)").is_empty());
+        let of = [Some("f"), Some("id_of"), Some("sql"), Some("v"), None, Some("select $1"), Some("f")];
+        let argument = [Some("h"), Some("id_of"), Some("locks(), 5")];
+        assert_eq!(pins(&[&of, &argument], "select id_of()"), Pin::SessionLock.into());
+    }
+
+    #[test]
+    fn whatever_changes_what_code_runs_changes_the_fingerprint() {
+        for catalogue in [
+            "pg_index i",
+            "pg_amop",
+            "pg_amproc",
+            "pg_aggregate",
+            "pg_range",
+            "pg_partitioned_table",
+            "pg_statistic_ext",
+            "hashtext(pg_catalog.concat_ws(' ', oid, relname))",
+        ] {
+            assert!(FINGERPRINT.contains(&format!("pg_catalog.{catalogue}")), "{catalogue}");
+        }
+    }
 }

@@ -167,6 +167,8 @@ bit_set! {
         CODE_ASKS_SEQUENCE,
         /// PostgreSQL: code that it runs writes, or draws from a sequence; or a column's default may draw.
         CODE_WRITES,
+        /// PostgreSQL: maintenance, its own or of code that it runs: event triggers hear of some.
+        MAINTAINS,
     }
 }
 

@@ -7,6 +7,7 @@ use super::code::{Code, Facts};
 use super::{Anything, Catalogue, Doings, Meaning, NameKey, Names, SettingBits, SystemNames};
 use crate::Dialect;
 use crate::class::{SettingNames, Uses};
+use crate::words::{Func, lookup};
 use std::sync::Arc;
 use weir_wire::Pin;
 use weir_wire::limits::CATALOGUE_BYTES;
@@ -120,6 +121,8 @@ enum Place {
     /// A name that is an operator's.
     Operator,
     Ambient,
+    /// In any text that writes.
+    Written,
     Ddl,
 }
 
@@ -209,11 +212,24 @@ impl Builder {
         self.add(Place::Name, NameKey::of(view), On::Write, false, written);
     }
 
+    /// A text that may run whenever a function of this name is called: the defaults of its arguments.
+    pub fn function_text(&mut self, function: &[u8], text: &[u8]) {
+        self.count(function.len() + text.len());
+        let facts = self.read(Language::Expression, text);
+        self.add(Place::Name, NameKey::of(function), On::Read, true, facts);
+    }
+
     /// A setting that a function has for as long as it runs: `name=value`.
     pub fn function_setting(&mut self, function: &[u8], setting: &[u8]) {
         self.count(function.len() + setting.len());
         let mut facts = Facts::default();
-        let name = setting.split(|&byte| byte == b'=').next().unwrap_or_default();
+        let mut parts = setting.splitn(2, |&byte| byte == b'=');
+        let name = parts.next().unwrap_or_default();
+        if name.eq_ignore_ascii_case(b"search_path") && may_create_temporary(parts.next().unwrap_or_default())
+        {
+            facts.temporary_path = true;
+            facts.names.push(NameKey::of(function));
+        }
         if name.contains(&b'.') {
             match std::str::from_utf8(name) {
                 Ok(name) => facts.touched.tells.add(name),
@@ -226,7 +242,7 @@ impl Builder {
     /// A function that runs where a text has this operator.
     pub fn operator(&mut self, operator: &[u8], function: &[u8]) {
         self.count(operator.len() + function.len());
-        let facts = Facts::calling(NameKey::of(function));
+        let facts = self.calling(function);
         self.add(Place::Operator, NameKey::of_operator(operator), On::Read, true, facts);
     }
 
@@ -268,19 +284,26 @@ impl Builder {
     /// PostgreSQL: who writes to this relation may draw from a sequence, by a column's default.
     pub fn draws(&mut self, relation: &[u8]) {
         self.count(relation.len());
-        let facts = Facts::own(drawing());
+        let facts = Facts { names: vec![NameKey::of(b"nextval")], ..Facts::own(drawing()) };
         self.add(Place::Name, NameKey::of(relation), On::Write, false, facts);
     }
 
     /// The same of any relation: by a type's default.
-    pub fn ambient_draws(&mut self) {
-        self.add(Place::Ambient, NameKey::UNREADABLE, On::Read, false, Facts::own(drawing()));
+    pub fn type_draws(&mut self) {
+        self.add(Place::Written, NameKey::UNREADABLE, On::Read, false, Facts::own(drawing()));
+    }
+
+    /// A type's default: it runs where a row is written, of whatever relation.
+    pub fn type_default(&mut self, text: &[u8]) {
+        self.count(text.len());
+        let facts = self.read(Language::Expression, text);
+        self.add(Place::Written, NameKey::UNREADABLE, On::Read, false, facts);
     }
 
     /// A function that may run without being named: an operator's, a cast's.
     pub fn ambient(&mut self, function: &[u8]) {
         self.count(function.len());
-        let facts = Facts::calling(NameKey::of(function));
+        let facts = self.calling(function);
         self.add(Place::Ambient, NameKey::UNREADABLE, On::Read, false, facts);
     }
 
@@ -311,6 +334,16 @@ impl Builder {
                 Code::read(self.dialect, language, text)
             }
         }
+    }
+
+    /// A function is called by its operator or cast. The database's own may be one that leaves something.
+    fn calling(&mut self, function: &[u8]) -> Facts {
+        let mut facts = Facts { writes: false, ..Facts::calling(NameKey::of(function)) };
+        let known = lookup(function).postgres;
+        if !matches!(known, Func::Unknown | Func::Harmless | Func::Varies | Func::Syntax) {
+            facts.add(self.read(Language::Expression, &[function, b"()"].concat()));
+        }
+        facts
     }
 
     fn add(&mut self, place: Place, key: NameKey, on: On, is_function: bool, facts: Facts) {
@@ -378,7 +411,7 @@ impl Builder {
         for (place, thing) in &self.things {
             let reached = thing.facts.reached(&catalogue.names, anything);
             match place {
-                Place::Name => {}
+                Place::Name | Place::Written => {}
                 Place::Operator => catalogue.has_operators |= !reached.is_pure() || reached.varies,
                 Place::Ambient => catalogue.ambient.add(reached),
                 Place::Ddl => {
@@ -410,6 +443,11 @@ fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) -> Anything {
                 anything.relations.add(reached);
             }
         }
+        for (_, thing) in things.iter().filter(|(place, _)| *place == Place::Written) {
+            let before = anything.written;
+            anything.written.add(thing.facts.reached(names, anything));
+            changed |= anything.written != before;
+        }
         if !changed {
             return anything;
         }
@@ -419,6 +457,14 @@ fn follow(things: &[(Place, Thing)], names: &mut Names<Meaning>) -> Anything {
 /// What a column's default does that draws from a sequence.
 fn drawing() -> Doings {
     Doings { uses: Uses::CODE_WRITES, ..Doings::default() }
+}
+
+/// What is created under this search_path may be temporary: nothing that is surely there stands in front of
+/// `pg_temp`.
+fn may_create_temporary(path: &[u8]) -> bool {
+    let mut parts = path.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+    let first = parts.find(|part| *part != b"\"$user\"").unwrap_or_default();
+    first.windows(7).any(|part| part.eq_ignore_ascii_case(b"pg_temp"))
 }
 
 /// What a compiled function does, which nobody can read.
@@ -511,6 +557,12 @@ impl Facts {
             if self.writes {
                 all.add(meaning.write);
             }
+        }
+        if self.writes {
+            all.add(anything.written);
+        }
+        if self.temporary_path && all.ddl {
+            all.pins.insert(Pin::TemporaryTable);
         }
         all
     }

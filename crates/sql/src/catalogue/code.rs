@@ -46,6 +46,8 @@ pub(super) struct Facts {
     pub any_relation: bool,
     /// It names things that nobody knows, functions among them.
     pub any_name: bool,
+    /// It runs under a search_path by which what it creates may be temporary.
+    pub temporary_path: bool,
 }
 
 impl Facts {
@@ -62,6 +64,7 @@ impl Facts {
         self.trusted.extend(other.trusted);
         self.any_relation |= other.any_relation;
         self.any_name |= other.any_name;
+        self.temporary_path |= other.temporary_path;
     }
 }
 
@@ -101,6 +104,12 @@ pub(super) struct Code {
     declares: bool,
     /// The statement begins with a word behind which only a variable's value can be meant (PL/pgSQL).
     assigns: bool,
+    /// The statement begins with a word that a parenthesis, or a comment, stands behind.
+    may_call: bool,
+    /// CASE expressions that are open: behind their THEN and ELSE no statement begins.
+    cases: u32,
+    /// The last word may have a query behind it: RETURN QUERY, FOR ... IN, OPEN ... FOR (PL/pgSQL).
+    before_query: bool,
     /// The statement gives or takes rights: its EXECUTE runs nothing.
     grants: bool,
     /// The statement creates or alters something, and what.
@@ -141,6 +150,9 @@ impl Code {
             handler: false,
             declares: false,
             assigns: false,
+            may_call: false,
+            cases: 0,
+            before_query: false,
             grants: false,
             defines: false,
             made: Made::Nothing,
@@ -191,9 +203,10 @@ impl Code {
             Uses::USER_VARIABLE_READ,
             Uses::USER_VARIABLE_WRITE,
         ];
-        for uses in [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH]
-            .into_iter()
-            .chain(of_client)
+        for uses in
+            [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH, Uses::MAINTAINS]
+                .into_iter()
+                .chain(of_client)
         {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(uses);
@@ -221,6 +234,7 @@ impl Code {
             facts.own.add(Doings::unknown());
         }
         facts.own.ddl |= class.ddl;
+        facts.any_relation |= noted.any_relation;
         facts.own.statement_names |= class.statement_names || class.uses.contains(Uses::SQL_PREPARE);
         facts.writes |= class.uses.contains(Uses::WITH_WRITES);
         if !dialect.is_mysql() {
@@ -281,13 +295,21 @@ impl Code {
             if !self.made_up && !reads_only(verb) {
                 self.facts.writes = true;
             }
-            if matches!(verb, Verb::Deallocate | Verb::Execute) && !self.is_routine() {
+            // Heard twice, if it runs twice.
+            self.facts.own.impure |= verb == Verb::Notify;
+            // Which channels its session hears is its client's.
+            if matches!(verb, Verb::Deallocate | Verb::Execute | Verb::Unlisten) && !self.is_routine() {
                 self.unknown();
             }
             if matches!(verb, Verb::Set | Verb::Reset) {
                 self.assignment(target);
             }
         }
+        if std::mem::take(&mut self.cases) > 0 {
+            // Some word was taken for another one: what stood behind it may have been statements.
+            self.unknown();
+        }
+        self.before_query = false;
         self.pins_before = self.recogniser.pins();
         self.facts.makes_code |= std::mem::take(&mut self.made).is_code();
         self.begins = true;
@@ -362,8 +384,10 @@ impl Code {
         }
         if self.made_up {
             self.recogniser.token(made_up_select(token.start));
-            // RETURN, IF, PERFORM, a variable or a label: never a function, whatever parenthesis follows.
-            if self.language != Language::Expression && token.kind == Kind::Word {
+            // RETURN, IF, PERFORM, a variable or a label: no function, whatever parenthesis follows. Any other
+            // name in front of one is a call in an expression that was not seen to go on.
+            let calls = self.may_call && word == Word::Name && !is_keyword(token);
+            if self.language != Language::Expression && token.kind == Kind::Word && !calls {
                 self.tokens = 1;
                 return true;
             }
@@ -389,6 +413,7 @@ impl Code {
     /// Behind this word a statement may begin.
     fn splits_behind(&self, word: Word) -> bool {
         self.depth == 0
+            && self.cases == 0
             && match self.language {
                 Language::PlPgSql => matches!(word, Word::Then | Word::Else | Word::Loop | Word::Begin),
                 Language::Routine => {
@@ -407,6 +432,9 @@ impl Sink for Reader<'_> {
         let code = &mut self.code;
         if code.begins && code.language == Language::PlPgSql {
             code.assigns = token.kind == Kind::Word && is_assigned(self.text, token.end);
+        }
+        if code.begins {
+            code.may_call = token.kind == Kind::Word && is_called(self.text, token.end);
         }
         let is_whole = code.dynamic.as_mut().is_some_and(|dynamic| dynamic.token(&token, self.text));
         if is_whole {
@@ -459,6 +487,20 @@ impl Code {
             Kind::Close => self.depth = self.depth.saturating_sub(1),
             _ => {}
         }
+        let may_query = matches!(self.language, Language::PlPgSql | Language::Sql);
+        if self.made_up && may_query && self.begins_query(&token, word) {
+            self.end_statement();
+            self.assigns = false;
+            // The query of a cursor stands among the declarations.
+            let declares = std::mem::take(&mut self.declares);
+            let skipped = self.begin(&token, word);
+            self.declares = declares;
+            if !skipped {
+                self.recogniser.token(token);
+                self.tokens = 1;
+            }
+            return;
+        }
         // `label: LOOP`
         if self.is_routine() && token.kind == Kind::Colon && self.tokens == 1 {
             self.end_statement();
@@ -490,6 +532,7 @@ impl Code {
             }
             return;
         }
+        self.count_cases(word);
         if self.tokens > 0 && token.kind == Kind::Word && self.splits_behind(word) {
             self.end_statement();
             return;
@@ -503,6 +546,37 @@ impl Code {
             self.unknown();
         }
         self.recogniser.token(token);
+    }
+
+    /// CASE and END of expressions, in the languages that have statements of the same words. Names may be so
+    /// behind a dot and behind AS.
+    fn count_cases(&mut self, word: Word) {
+        let is_name = self.last_kind == Kind::Dot || self.last_kind == Kind::Word && self.last == Word::As;
+        if self.tokens == 0 || is_name || !matches!(self.language, Language::PlPgSql | Language::Routine) {
+            return;
+        }
+        match word {
+            Word::Case if self.last == Word::End && self.last_kind == Kind::Word => {}
+            Word::Case => self.cases = self.cases.saturating_add(1),
+            Word::End => self.cases = self.cases.saturating_sub(1),
+            _ => {}
+        }
+    }
+
+    /// A statement that is not SQL has a query in it, which this word begins and which may write: it is read
+    /// by itself. Where such a word stands elsewhere, the code counts as one that writes.
+    fn begins_query(&mut self, token: &Token<'_>, word: Word) -> bool {
+        let is_word = token.kind == Kind::Word && self.last_kind != Kind::Dot;
+        let behind = std::mem::take(&mut self.before_query);
+        let is_in = token.text.eq_ignore_ascii_case(b"in");
+        self.before_query = is_word && (matches!(word, Word::Query | Word::For) || is_in);
+        let writes = is_word && matches!(word, Word::Insert | Word::Update | Word::Delete | Word::Merge);
+        let locks_rows = word == Word::Update && self.last == Word::For;
+        if behind && is_word && self.depth == 0 && !locks_rows && (writes || word == Word::With) {
+            return true;
+        }
+        self.facts.writes |= writes && !locks_rows;
+        false
     }
 
     /// The statement of a handler begins with one of these; conditions have none of them.
@@ -523,6 +597,7 @@ impl Code {
                 | Word::Resignal
                 | Word::Signal
                 | Word::If
+                | Word::Case
                 | Word::Do
         )
     }
@@ -538,6 +613,22 @@ fn is_assigned(text: &[u8], end: u64) -> bool {
         [b'.', next, ..] => !next.is_ascii_digit(),
         _ => false,
     }
+}
+
+/// A parenthesis stands behind a word, or a comment that may hide one.
+fn is_called(text: &[u8], end: u64) -> bool {
+    let behind = usize::try_from(end).ok().and_then(|end| text.get(end..)).unwrap_or_default();
+    matches!(behind.trim_ascii_start(), [b'(' | b'#', ..] | [b'/', b'*', ..] | [b'-', b'-', ..])
+}
+
+/// Words of the procedural languages that may have an expression in parentheses behind them, where a
+/// statement begins; those that are [`Word`]s of their own are none.
+fn is_keyword(token: &Token<'_>) -> bool {
+    const KEYWORDS: [&[u8]; 10] = [
+        b"return", b"perform", b"assert", b"elsif", b"elseif", b"when", b"until", b"raise", b"foreach",
+        b"reverse",
+    ];
+    KEYWORDS.iter().any(|keyword| token.text.eq_ignore_ascii_case(keyword))
 }
 
 fn is_role(name: &str) -> bool {

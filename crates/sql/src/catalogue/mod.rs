@@ -166,6 +166,8 @@ pub(crate) struct Anything {
     pub(crate) relations: Doings,
     /// Any relation or function.
     pub(crate) names: Doings,
+    /// What any write may run, whatever it names: defaults of types.
+    pub(crate) written: Doings,
 }
 
 /// A name as the catalogue and the texts agree on it: without case, cut as PostgreSQL cuts it.
@@ -378,6 +380,17 @@ impl Catalogue {
             who_is_reset: None,
             variables: names(bits.variables),
         }
+    }
+
+    /// What may happen in any text that writes, besides.
+    #[inline]
+    pub(crate) fn written(&self) -> Doings {
+        self.anything.written
+    }
+
+    /// What may happen in a text that does something with all relations.
+    pub(crate) fn any_relation(&self) -> Doings {
+        self.anything.relations
     }
 
     /// Operators are worth looking up.

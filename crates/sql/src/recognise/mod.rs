@@ -71,6 +71,7 @@ enum Mode {
     Kill,
     Show,
     Explain,
+    Maintain,
     Set,
 }
 

@@ -105,6 +105,8 @@ pub(crate) struct Noted {
     pub(crate) names: Vec<NameKey>,
     /// Those that are called and are no harmless built-in functions.
     pub(crate) calls: Vec<NameKey>,
+    /// There is maintenance in it that names no relation.
+    pub(crate) any_relation: bool,
     operator: Operator,
 }
 
@@ -265,8 +267,16 @@ impl Recogniser {
 
     /// A statement of a text ends.
     pub(super) fn note_verb(&mut self, verb: Verb) {
-        if let Watch::Text(found) = &mut self.watch {
-            found.writes |= !reads_only(verb);
+        let of_all = verb == Verb::Maintain && self.now.mode == Mode::Maintain && !self.now.maintains_one();
+        match &mut self.watch {
+            Watch::Text(found) => {
+                found.writes |= !reads_only(verb);
+                if of_all {
+                    found.read.add(found.catalogue.any_relation());
+                }
+            }
+            Watch::Code(noted) => noted.any_relation |= of_all,
+            Watch::None => {}
         }
     }
 
@@ -279,6 +289,7 @@ impl Recogniser {
         doings.add(found.read);
         if found.writes || class.uses.contains(Uses::WITH_WRITES) {
             doings.add(found.write);
+            doings.add(found.catalogue.written());
         }
         class.only_defines = self.definitions.only() && !self.mysql && !found.catalogue.runs_on_ddl();
         if class.uses.contains(Uses::BLOCK) && (class.verb != Verb::Call || !self.blocks.is_empty()) {
@@ -295,7 +306,8 @@ impl Recogniser {
             }
         }
         let class = &mut self.class;
-        if class.ddl || doings.ddl {
+        let maintains = class.uses.contains(Uses::MAINTAINS) || doings.uses.contains(Uses::MAINTAINS);
+        if class.ddl || doings.ddl || maintains {
             doings.add(found.catalogue.on_ddl());
         }
         self.alone |= doings.impure;

@@ -2,7 +2,7 @@
 
 use weir_wire::Pin;
 
-use super::{Mode, Past, Recogniser, Target};
+use super::{Mode, Past, Recogniser, Statement, Target};
 use crate::class::{Clears, Kill, Locks, Transaction, Uses, Verb};
 use crate::token::{Kind, Token};
 use crate::words::Word;
@@ -14,7 +14,30 @@ const OF_TABLE: u8 = 250;
 /// The step behind the first SELECT of CREATE TABLE.
 pub(super) const FILLED: u8 = 251;
 
+/// The step behind a relation's name in VACUUM and its like.
+const ONE_RELATION: u8 = 1;
+/// The step behind REINDEX SCHEMA.
+const ALL_RELATIONS: u8 = 2;
+
 impl Recogniser {
+    /// PostgreSQL: VACUUM, ANALYZE, CLUSTER, REINDEX. Which relations: those that are named, or all.
+    fn maintain(&mut self, token: &Token<'_>, word: Word) {
+        const OPTIONS: [&[u8]; 6] = [b"full", b"freeze", b"verbose", b"analyze", b"analyse", b"concurrently"];
+        const OF_ALL: [&[u8]; 3] = [b"schema", b"database", b"system"];
+        let is_name = matches!(token.kind, Kind::Word | Kind::Quoted | Kind::Escaped);
+        if self.now.step != 0 || self.now.depth != 0 || !is_name {
+            return;
+        }
+        let is = |words: &[&[u8]]| {
+            token.kind == Kind::Word && words.iter().any(|word| token.text.eq_ignore_ascii_case(word))
+        };
+        if is(&OF_ALL) {
+            self.now.step = ALL_RELATIONS;
+        } else if !is(&OPTIONS) && !matches!(word, Word::Table | Word::Index) {
+            self.now.step = ONE_RELATION;
+        }
+    }
+
     /// Hands a token to the statement it stands in.
     pub(super) fn mode_token(&mut self, token: &Token<'_>, past: Past) {
         let word = past.word;
@@ -60,6 +83,7 @@ impl Recogniser {
                 self.shown(token);
             }
             Mode::Explain => self.explain(token, word),
+            Mode::Maintain => self.maintain(token, word),
             Mode::Set => self.set_token(token, past),
         }
     }
@@ -620,6 +644,13 @@ impl Recogniser {
         if self.now.verb == Verb::Maintain && self.now.tokens == 2 && word == Word::Table {
             self.now.mode = Mode::Rest;
         }
+    }
+}
+
+impl Statement {
+    /// VACUUM, ANALYZE, CLUSTER and REINDEX of what they name, and not of a whole schema or database.
+    pub(super) fn maintains_one(&self) -> bool {
+        self.step == ONE_RELATION
     }
 }
 

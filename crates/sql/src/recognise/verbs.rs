@@ -76,6 +76,7 @@ impl Recogniser {
             Verb::Close | Verb::Fetch | Verb::Declare => self.uses(Uses::CURSOR),
             Verb::Execute | Verb::Deallocate => self.uses(Uses::SQL_PREPARE),
             Verb::Get => self.uses(Uses::DIAGNOSTICS),
+            Verb::Maintain if !self.mysql => self.uses(Uses::MAINTAINS),
             Verb::Server => self.uses(Uses::RAISES),
             Verb::Load if !self.mysql => self.pin(Pin::Load),
             Verb::Load => self.uses(Uses::LOAD),
@@ -109,7 +110,8 @@ impl Recogniser {
             Word::Truncate => (Verb::Truncate, Mode::Rest),
             Word::Grant | Word::Revoke | Word::Import => (Verb::Catalogue, Mode::Rest),
             Word::Explain => (Verb::Explain, Mode::Explain),
-            Word::Analyze => (Verb::Maintain, Mode::Explain),
+            Word::Analyze if self.mysql => (Verb::Maintain, Mode::Explain),
+            Word::Analyze => (Verb::Maintain, Mode::Maintain),
             Word::Call => (Verb::Call, Mode::Rest),
             Word::Do => (Verb::Do, Mode::Query),
             Word::Lock => (Verb::Lock, Mode::Lock),
@@ -132,12 +134,8 @@ impl Recogniser {
             Word::Declare => (Verb::Declare, Mode::Declare),
             Word::Fetch | Word::Move => (Verb::Fetch, Mode::Rest),
             Word::Close => (Verb::Close, Mode::Close),
-            Word::Analyse
-            | Word::Vacuum
-            | Word::Reindex
-            | Word::Cluster
-            | Word::Checkpoint
-            | Word::Refresh => (Verb::Maintain, Mode::Rest),
+            Word::Analyse | Word::Vacuum | Word::Reindex | Word::Cluster => (Verb::Maintain, Mode::Maintain),
+            Word::Checkpoint | Word::Refresh => (Verb::Maintain, Mode::Rest),
             Word::Comment | Word::Security | Word::Reassign => (Verb::Catalogue, Mode::Rest),
             _ => return None,
         })

@@ -938,3 +938,279 @@ fn the_functions_of_a_version_are_read_once_for_all_of_its_catalogues() {
     assert!(by(Dialect::POSTGRES, "select calls()", &unread).pins.contains(Pin::Code));
     assert!(unread.system_names(b"16.0").is_none(), "nothing was read: next time it is asked for");
 }
+
+#[test]
+fn writes_behind_return_query_for_and_open_are_writes() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("audit", "begin perform pg_advisory_lock(1); return new; end"));
+        b.trigger_of(b"orders", b"audit");
+        b.function(plpgsql(
+            "inserts",
+            "begin return query insert into orders (a) values (1) returning a; end",
+        ));
+        b.function(plpgsql(
+            "updates",
+            "begin for r in update orders set a = 1 returning a loop null; end loop; end",
+        ));
+        b.function(plpgsql(
+            "opens",
+            "begin open c for with d as (delete from orders returning a) select a from d; end",
+        ));
+        b.function(plpgsql(
+            "declares",
+            "declare c cursor for delete from orders returning a; begin open c; end",
+        ));
+        b.function(plpgsql(
+            "pops",
+            "begin return query with d as (delete from jobs where a = (select min(a) from jobs) returning a) \
+             select a from d; end",
+        ));
+        b.function(plpgsql(
+            "reads",
+            "begin return query with d as (select a from orders) select a from d; end",
+        ));
+        b.function(plpgsql("each", "begin for r in select a from orders loop return next r; end loop; end"));
+        b.function(plpgsql(
+            "locks_rows",
+            "begin for r in select a from orders for update loop null; end loop; end",
+        ));
+        b.function(plpgsql("asks", "begin if tg_op in ('DELETE') then return old.update; end if; end"));
+    });
+    for name in ["inserts", "updates", "opens", "declares"] {
+        pins(&c, &format!("select {name}()"), Pin::SessionLock);
+    }
+    assert!(!read(&c, "select inserts()").pins.contains(Pin::Code));
+    for name in ["pops", "locks_rows"] {
+        is_not_pure(&c, &format!("select * from {name}()"));
+        leaves_nothing(&c, &format!("select * from {name}()"));
+    }
+    for name in ["reads", "each", "asks"] {
+        is_pure(&c, &format!("select {name}()"));
+    }
+}
+
+#[test]
+fn code_that_notifies_does_more_than_read() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("tells", "begin notify x, 'y'; return 1; end"));
+        b.function(plpgsql("stops", "begin unlisten x; return 1; end"));
+    });
+    is_not_pure(&c, "select tells()");
+    leaves_nothing(&c, "select tells()");
+    pins(&c, "select stops()", Pin::Code);
+}
+
+#[test]
+fn every_function_of_an_aggregate_is_read() {
+    let aggregate = |name: &'static str, body: &'static str| Function {
+        language: Language::Expression,
+        ..plpgsql(name, body)
+    };
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.function(plpgsql("adds", "begin return $1 + $2; end"));
+        b.function(aggregate("my_sum", "locks()"));
+        b.function(aggregate("moving", "adds(), public.locks()"));
+        b.function(aggregate("tenants", "set_config()"));
+        b.function(aggregate("total", "adds()"));
+        b.function(aggregate("collected", ""));
+    });
+    pins(&c, "select my_sum(a) from t", Pin::SessionLock);
+    pins(&c, "select moving(a) from t", Pin::SessionLock);
+    pins(&c, "select tenants('A', false)", Pin::Setting);
+    for name in ["total", "collected"] {
+        let class = read(&c, &format!("select {name}(a) from t"));
+        assert!(class.only_reads() && class.pins.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn calls_in_case_expressions_are_calls() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        for (name, body) in [
+            ("then_it", "begin return case when $1 > 0 then locks() end; end"),
+            ("else_it", "begin x := case when $1 > 0 then false else locks() end; end"),
+            (
+                "in_query",
+                "begin select case when a then set_config('a.b', 'c', false) end into x from t; end",
+            ),
+            ("nested", "begin return case when a then case b when 1 then 2 end else locks() end; end"),
+            ("behind", "begin x := case when a then 1 end; if x then listen y; end if; end"),
+            ("between", "begin case case when a then 1 end when 1 then perform locks(); end case; end"),
+            ("statement", "begin case when a then perform locks(); else null; end case; end"),
+            ("torn", "begin select a as case, 1 end then locks() from t; end"),
+        ] {
+            b.function(plpgsql(name, body));
+        }
+        for (name, body) in [
+            ("plain", "begin return case when $1 > 0 then true else false end; end"),
+            ("plain_query", "begin return query select case a when 1 then 'x' else null end from t; end"),
+            ("plain_statement", "begin case a when 1 then return true; else return false; end case; end"),
+            ("plain_if", "begin if case when a then true else false end then return 1; end if; end"),
+            (
+                "returns",
+                "begin if (a) then return (b); elsif (c) then perform (d); else return (e); end if; end",
+            ),
+        ] {
+            b.function(plpgsql(name, body));
+        }
+    });
+    for name in ["then_it", "else_it", "nested", "between", "statement", "torn"] {
+        pins(&c, &format!("select {name}(1)"), Pin::SessionLock);
+    }
+    pins(&c, "select in_query()", Pin::Setting);
+    pins(&c, "select behind()", Pin::Listen);
+    pins(&c, "do $$ declare x int; begin x := case when true then locks() end; end $$", Pin::SessionLock);
+    for name in ["plain", "plain_query", "plain_statement", "plain_if", "returns"] {
+        let class = read(&c, &format!("select {name}(1)"));
+        assert!(class.only_reads() && class.pins.is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn calls_in_case_expressions_of_mysql_are_calls() {
+    let dialect = Dialect::MySql {
+        ansi_quotes: false,
+        no_backslash_escapes: false,
+        mariadb: false,
+        encoding: crate::Encoding::Utf8,
+    };
+    let mut b = Builder::new(dialect);
+    b.system_variable(b"time_zone");
+    for (name, body) in [
+        ("f_lock", "RETURN GET_LOCK('a', 0)"),
+        ("f_then", "RETURN CASE WHEN a THEN f_lock() ELSE 2 END"),
+        ("f_else", "BEGIN SET x = CASE a WHEN 1 THEN 2 ELSE f_lock() END; RETURN x; END"),
+        ("f_end", "BEGIN SELECT CASE WHEN start > end THEN f_lock() END INTO x FROM t; RETURN x; END"),
+        ("f_plain", "BEGIN DECLARE x INT; SET x = CASE WHEN a THEN TRUE ELSE FALSE END; RETURN x; END"),
+        ("p_case", "BEGIN CASE a WHEN 1 THEN SET time_zone = '+09:00'; ELSE BEGIN END; END CASE; END"),
+        (
+            "p_handler",
+            "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION CASE WHEN a THEN SET time_zone = '+09:00'; END CASE; \
+             SELECT 1; END",
+        ),
+    ] {
+        b.function(Function { language: Language::Routine, ..plpgsql(name, body) });
+    }
+    let c = Arc::new(b.finish());
+    for name in ["f_then", "f_else", "f_end"] {
+        assert_eq!(by(dialect, &format!("SELECT {name}()"), &c).pins, Pin::SessionLock.into(), "{name}");
+    }
+    assert!(by(dialect, "SELECT f_plain()", &c).pins.is_empty());
+    for name in ["p_case", "p_handler"] {
+        assert_eq!(by(dialect, &format!("CALL {name}()"), &c).pins, Pin::Setting.into(), "{name}");
+    }
+}
+
+#[test]
+fn the_default_of_a_type_runs_with_any_write() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.function(plpgsql("writes", "begin insert into t values (1); return 1; end"));
+        b.type_default(b"locks()");
+    });
+    is_pure(&c, "select a from t");
+    pins(&c, "insert into t (a) values (1)", Pin::SessionLock);
+    pins(&c, "select writes()", Pin::SessionLock);
+    leaves_nothing(&catalogue(|b| b.type_draws()), "insert into t (a) values (1)");
+}
+
+#[test]
+fn the_defaults_of_a_function_s_arguments_run_with_it() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.function(plpgsql("f", "begin return $1; end"));
+        b.function_text(b"f", b"locks(), 5");
+    });
+    pins(&c, "select f()", Pin::SessionLock);
+}
+
+#[test]
+fn a_built_in_function_that_leaves_something_does_so_as_an_operator_and_a_cast() {
+    let c = catalogue(|b| {
+        b.system_function(b"pg_try_advisory_lock");
+        b.operator(b"####", b"pg_try_advisory_lock");
+    });
+    pins(&c, "select 5 #### 6", Pin::SessionLock);
+    is_pure(&c, "select 5 + 6");
+    let c = catalogue(|b| {
+        b.system_function(b"pg_try_advisory_lock");
+        b.ambient(b"pg_try_advisory_lock");
+    });
+    pins(&c, "select 85::bigint::boolean", Pin::SessionLock);
+}
+
+#[test]
+fn maintenance_that_names_no_table_runs_the_code_of_all() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
+        b.text_of(b"orders", On::Write, Language::Expression, b"locks()");
+        b.function(plpgsql("analyzes", "begin analyze; end"));
+        b.function(plpgsql("analyzes_one", "begin analyze other; end"));
+    });
+    for text in [
+        "vacuum",
+        "vacuum (full, verbose)",
+        "vacuum full analyze",
+        "analyze",
+        "analyze verbose",
+        "cluster",
+        "reindex schema s",
+        "reindex (verbose) database concurrently d",
+        "reindex table orders",
+        "vacuum (analyze) orders",
+        "analyze other, orders (a)",
+        "select analyzes()",
+    ] {
+        pins(&c, text, Pin::SessionLock);
+    }
+    for text in [
+        "vacuum other",
+        "vacuum full other",
+        "vacuum (full) s.other (a)",
+        "analyze other (a)",
+        "reindex (verbose) table concurrently other",
+        "reindex index \"other\"",
+        "cluster other using i",
+        "checkpoint",
+        "select analyzes_one()",
+    ] {
+        leaves_nothing(&c, text);
+    }
+}
+
+#[test]
+fn event_triggers_hear_of_refresh_in_texts_and_in_code() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end"));
+        b.function(plpgsql("refreshes", "begin refresh materialized view v; end"));
+        b.event_trigger(b"locks");
+    });
+    pins(&c, "refresh materialized view v", Pin::SessionLock);
+    pins(&c, "select refreshes()", Pin::SessionLock);
+    assert!(!read(&c, "refresh materialized view v").ddl);
+    leaves_nothing(&c, "insert into t values (1)");
+}
+
+#[test]
+fn a_function_whose_path_is_pg_temp_makes_temporary_tables() {
+    let c = catalogue(|b| {
+        for (name, path) in
+            [("mine", "pg_temp"), ("theirs", "\"$user\", pg_temp, public"), ("usual", "public, pg_temp")]
+        {
+            b.function(plpgsql(name, "begin create table hidden (a int); end"));
+            b.function_setting(name.as_bytes(), format!("search_path={path}").as_bytes());
+        }
+        b.function(plpgsql("calls", "begin perform makes(); end"));
+        b.function(plpgsql("makes", "begin create table hidden (a int); end"));
+        b.function_setting(b"calls", b"search_path=pg_temp");
+        b.function(plpgsql("reads", "begin return 1; end"));
+        b.function_setting(b"reads", b"search_path=pg_temp");
+    });
+    for name in ["mine", "theirs", "calls"] {
+        pins(&c, &format!("select {name}()"), Pin::TemporaryTable);
+    }
+    leaves_nothing(&c, "select usual()");
+    leaves_nothing(&c, "select reads()");
+}
