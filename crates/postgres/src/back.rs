@@ -115,6 +115,8 @@ pub struct Back {
     pub(crate) questions: Option<Box<Questions>>,
     /// `pg_temp` may have been put into the search path since the last client.
     pub(crate) temporary_path: bool,
+    /// It is there by the server's own settings, those stored for a database or a role among them.
+    pub(crate) own_temporary_path: bool,
     /// What it tells a client that listens; `listen.rs`.
     pub(crate) listening: Option<Box<Listening>>,
     /// Whether BEGIN may wait, for all of its pool; what this server has said of it, and that it was asked.
@@ -191,6 +193,7 @@ impl Back {
             local_defaults: Vec::new(),
             questions: None,
             temporary_path: false,
+            own_temporary_path: false,
             listening: None,
             facts: Arc::default(),
             facts_said: 0,
@@ -251,6 +254,7 @@ impl weir_session::Back for Back {
             base: self.base.clone(),
             knowledge: Arc::clone(&self.knowledge),
             facts: Arc::clone(&self.facts),
+            own_temporary_path: self.own_temporary_path,
             ..Back::new(ServerKey::default(), self.reported.clone(), most_statements)
         }
     }

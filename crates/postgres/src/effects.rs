@@ -265,9 +265,11 @@ impl Effects {
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
-        // Only what user code may change: a temporary table runs none. A view over code that makes one is
-        // none.
-        let temporary = class.pins.contains(Pin::TemporaryTable) && !class.code.contains(Pin::TemporaryTable);
+        // Only what user code may change: a temporary table without defaults and checks runs none. A view over
+        // code that makes one is none, nor what only mentions `pg_temp`, as functions do in their search path.
+        let temporary = class.pins.contains(Pin::TemporaryTable)
+            && !class.code.contains(Pin::TemporaryTable)
+            && class.makes_no_code;
         let ddl = class.ddl && !(alone && temporary && class.proven);
         let shareable = class.proven
             && class.only_reads()
@@ -497,6 +499,8 @@ fn changes_accounts(class: &Class, text: &[u8]) -> bool {
         Verb::Create | Verb::Alter | Verb::Drop => &[b"role", b"user", b"group", b"database"],
         Verb::Catalogue => &[b"grant", b"revoke"],
         Verb::Do => &[b"role", b"user", b"database", b"grant", b"revoke"],
+        // COMMIT PREPARED says nothing of what it commits.
+        Verb::TwoPhase => return true,
         _ => return false,
     };
     plain_words(text).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
@@ -529,7 +533,7 @@ fn runs_user_code(class: &Class) -> bool {
 
 /// DDL that adds nothing where the search path says: what it makes stands beside what it changes.
 fn only_changes(verb: Verb) -> bool {
-    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue)
+    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue | Verb::TwoPhase)
 }
 
 fn is_planned(verb: Verb) -> bool {

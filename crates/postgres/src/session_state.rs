@@ -337,7 +337,7 @@ pub(crate) fn decides_reading(name: &str) -> bool {
     READ_BY.contains(&name)
 }
 
-const READ_BY: [&str; 10] = [
+const READ_BY: [&str; 11] = [
     "array_nulls",
     "backslash_quote",
     "client_encoding",
@@ -346,6 +346,7 @@ const READ_BY: [&str; 10] = [
     "lc_monetary",
     "standard_conforming_strings",
     "timezone",
+    "timezone_abbreviations",
     "transform_null_equals",
     "xmloption",
 ];

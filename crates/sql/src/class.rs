@@ -636,6 +636,9 @@ pub struct Class {
     pub varies: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
+    /// PostgreSQL: what its last statement makes, if anything, has no code of its own: a sequence, or a table
+    /// without checks and defaults but literals.
+    pub makes_no_code: bool,
     /// PostgreSQL: its statements only define, begin or end transactions, or set. Whatever code they make,
     /// none of them runs it.
     pub only_defines: bool,

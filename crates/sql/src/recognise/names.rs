@@ -139,7 +139,7 @@ impl Recogniser {
             (_, Kind::Word | Kind::Quoted) => NameKey::of(token.text),
             // A name of MySQL's that begins with a digit.
             (_, Kind::Number) if self.mysql => NameKey::of(token.text),
-            (_, Kind::Escaped) => NameKey::UNREADABLE,
+            (_, Kind::Escaped) => return self.named_anything(),
             _ => return self.sign(token),
         };
         self.last_name = key;
@@ -164,6 +164,26 @@ impl Recogniser {
                     noted.names.push(key);
                 }
             }
+        }
+    }
+
+    /// A name in escapes stands for any that there is, read and written.
+    #[cold]
+    fn named_anything(&mut self) {
+        self.last_name = NameKey::UNREADABLE;
+        self.alone = true;
+        self.now.settings_view = true;
+        self.now.settings_source = true;
+        match &mut self.watch {
+            Watch::None => {}
+            Watch::Text(found) => {
+                found.last_is_own = false;
+                found.read.add(found.catalogue.anything());
+                if found.changed {
+                    found.read.add(Doings::unknown());
+                }
+            }
+            Watch::Code(_) => self.class.doubtful = true,
         }
     }
 
