@@ -907,8 +907,24 @@ mod tests {
         };
         let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;
         assert!(!changes("create temp table t2 (a int)"));
+        assert!(!changes("select 1 as a into temp t2"));
+        assert!(changes("create temp table t2 (a int default f())"));
+        assert!(changes("create temp view v2 as select f()"));
+        assert!(changes(
+            "create or replace function f() returns int language sql set search_path = pg_temp as ''"
+        ));
+        assert!(changes("create policy p on pg_temp.t using (f())"));
         assert!(changes("create temp table t2 (a int); drop view v"));
         assert!(changes("create temp table t2 (a int); create rule r as on insert to t do also nothing"));
+    }
+
+    #[test]
+    fn what_a_prepared_transaction_did_counts_when_it_is_committed() {
+        let of = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), None).0;
+        let committed = of("COMMIT PREPARED 'x'");
+        assert!(committed.ddl && committed.accounts && !committed.creates);
+        assert!(!of("ROLLBACK PREPARED 'x'").ddl && !of("PREPARE TRANSACTION 'x'").ddl);
+        assert!(of("EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1").creates);
     }
 
     #[test]

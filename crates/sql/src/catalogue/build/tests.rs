@@ -938,3 +938,31 @@ fn the_functions_of_a_version_are_read_once_for_all_of_its_catalogues() {
     assert!(by(Dialect::POSTGRES, "select calls()", &unread).pins.contains(Pin::Code));
     assert!(unread.system_names(b"16.0").is_none(), "nothing was read: next time it is asked for");
 }
+
+#[test]
+fn a_name_in_escapes_stands_for_any_that_there_is() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end"));
+        b.view(b"v", Language::Sql, b"select locks()");
+        b.trigger_of(b"t", b"sets");
+        b.function(plpgsql("sets", "begin perform set_config('work_mem', '1MB', false); return new; end"));
+    });
+    for text in
+        ["select x from U&\"\\0076\"", "insert into U&\"\\0074\" values (1)", "select (t).U&\"x\" from s t"]
+    {
+        let class = by(Dialect::POSTGRES, text, &c);
+        assert!(class.pins.contains(Pin::SessionLock) && class.pins.contains(Pin::Setting), "{text}");
+        assert!(!class.shareable, "{text}");
+    }
+    assert!(by(Dialect::POSTGRES, "select x from \"w\"", &c).pins.is_empty());
+    // In code it may be anything, too.
+    let c = catalogue(|b| b.function(plpgsql("reads", "begin return (select x from U&\"\\0076\"); end")));
+    assert!(by(Dialect::POSTGRES, "select reads()", &c).pins.contains(Pin::Code));
+}
+
+#[test]
+fn a_role_in_dollar_quotes_is_set_by_a_block() {
+    let text = "do $f$ begin perform set_config($$role$$, 'boss', false); end $f$";
+    let class = by(Dialect::POSTGRES, text, &catalogue(|_| {}));
+    assert!(class.uses.contains(Uses::ROLE) && class.touched().unwrap().sets.is_any());
+}
