@@ -139,6 +139,8 @@ bit_set! {
         SEED,
         /// `set_config` that may put `pg_temp` into the search path: tables made behind it may be temporary.
         TEMPORARY_PATH,
+        /// PostgreSQL: something that may be temporary is given code: a default, a view, a trigger.
+        TEMPORARY_CODE,
         /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
         SETTING_SOURCE,
         /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema`

@@ -291,6 +291,14 @@ impl Recogniser {
         let class = &mut self.class;
         let mut doings = found.catalogue.ambient();
         doings.add(found.read);
+        if class.uses.contains(Uses::TEMPORARY_CODE) {
+            // Its client may run it before anybody has read it, on the server that it keeps for it.
+            let mut kept = found.read;
+            kept.add(found.write);
+            if !kept.is_pure() {
+                class.pins.insert(Pin::Code);
+            }
+        }
         if found.writes || class.uses.contains(Uses::WITH_WRITES) {
             doings.add(found.write);
         }

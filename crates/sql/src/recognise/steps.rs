@@ -503,6 +503,17 @@ impl Recogniser {
         }
     }
 
+    /// PostgreSQL: what this statement defines has code, and may be temporary.
+    pub(super) fn look_for_temporary_code(&mut self) {
+        let keeps = matches!(self.now.verb, Verb::Create | Verb::Alter)
+            && self.class.pins.contains(Pin::TemporaryTable)
+            && self.now.mode != Mode::Routine
+            && !self.makes_no_code();
+        if keeps {
+            self.uses(Uses::TEMPORARY_CODE);
+        }
+    }
+
     fn alter(&mut self, token: &Token<'_>, word: Word) {
         self.temporary_schema(token);
         // ALTER EVENT may give a new body.
