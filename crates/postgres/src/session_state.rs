@@ -477,6 +477,12 @@ mod tests {
     }
 
     #[test]
+    fn abbreviations_of_time_zones_decide_how_literals_are_read() {
+        assert!(decides_reading("timezone_abbreviations") && decides_reading("timezone"));
+        assert!(!decides_reading("search_path"));
+    }
+
+    #[test]
     fn names_fold_and_the_last_value_counts() {
         let s = settings(&[("TimeZone", "UTC"), ("timezone", "CET"), ("a", "1")]);
         assert_eq!(s.iter().collect::<Vec<_>>(), [("a", &b"1"[..]), ("timezone", b"CET")]);
