@@ -115,8 +115,10 @@ pub struct Back {
     pub(crate) questions: Option<Box<Questions>>,
     /// `pg_temp` may have been put into the search path since the last client.
     pub(crate) temporary_path: bool,
-    /// It is there by the server's own settings, those stored for a database or a role among them.
+    /// It stands there by the server's own settings, those stored for a database or a role among them.
     pub(crate) own_temporary_path: bool,
+    /// Who keeps it has changed the catalogue, and nobody has read that since.
+    pub(crate) keeper_has_changed: bool,
     /// What it tells a client that listens; `listen.rs`.
     pub(crate) listening: Option<Box<Listening>>,
     /// Whether BEGIN may wait, for all of its pool; what this server has said of it, and that it was asked.
@@ -193,6 +195,7 @@ impl Back {
             local_defaults: Vec::new(),
             questions: None,
             temporary_path: false,
+            keeper_has_changed: false,
             own_temporary_path: false,
             listening: None,
             facts: Arc::default(),

@@ -99,6 +99,8 @@ pub struct Effects {
     pub changes_code: bool,
     /// It may add an object to it, where the search path says.
     pub creates: bool,
+    /// It may give code to what has had none, or other code: it does more than to drop things.
+    pub gives_code: bool,
     /// It may change what a new session begins with, or who may have one: roles, what is set for them or for
     /// databases.
     pub accounts: bool,
@@ -309,6 +311,7 @@ impl Effects {
             ddl,
             changes_code: false,
             creates: ddl && !(alone && only_changes(class.verb)),
+            gives_code: ddl && !(alone && only_drops(class.verb)),
             doubtful: class.unknown_code == UnknownCode::Reset
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
             refused: None,
@@ -446,6 +449,7 @@ impl Effects {
         both.ddl |= other.ddl;
         both.changes_code |= other.changes_code;
         both.creates |= other.creates;
+        both.gives_code |= other.gives_code;
         both.doubtful |= other.doubtful;
         both.accounts |= other.accounts;
         both.releases.union(other.releases);
@@ -534,6 +538,11 @@ fn runs_user_code(class: &Class) -> bool {
 /// DDL that adds nothing where the search path says: what it makes stands beside what it changes.
 fn only_changes(verb: Verb) -> bool {
     matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue | Verb::TwoPhase)
+}
+
+/// DDL that takes things or rows away, or rights.
+fn only_drops(verb: Verb) -> bool {
+    matches!(verb, Verb::Drop | Verb::Truncate | Verb::Catalogue)
 }
 
 fn is_planned(verb: Verb) -> bool {
