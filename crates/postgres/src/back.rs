@@ -144,6 +144,10 @@ pub struct Back {
     pub(crate) questions: Option<Box<Questions>>,
     /// `pg_temp` may have been put into the search path since the last client.
     pub(crate) temporary_path: bool,
+    /// It stands there by the server's own settings, those stored for a database or a role among them.
+    pub(crate) own_temporary_path: bool,
+    /// Who keeps it has changed the catalogue, and nobody has read that since.
+    pub(crate) keeper_has_changed: bool,
     /// What it tells a client that listens; `listen.rs`.
     pub(crate) listening: Option<Box<Listening>>,
     /// Whether BEGIN may wait, for all of its pool; what this server has said of it, and that it was asked.
@@ -221,6 +225,8 @@ impl Back {
             local_defaults: Vec::new(),
             questions: None,
             temporary_path: false,
+            keeper_has_changed: false,
+            own_temporary_path: false,
             listening: None,
             facts: Arc::default(),
             facts_said: 0,
@@ -281,6 +287,7 @@ impl weir_session::Back for Back {
             base: self.base.clone(),
             knowledge: Arc::clone(&self.knowledge),
             facts: Arc::clone(&self.facts),
+            own_temporary_path: self.own_temporary_path,
             ..Back::new(ServerKey::default(), self.reported.clone(), most_statements)
         }
     }

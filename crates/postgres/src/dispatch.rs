@@ -20,6 +20,7 @@ use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
+use weir_sql::catalogue::UnknownCode;
 use weir_wire::limits::{PLANS_ACCEPTED, REQUEST_GATHER_BYTES};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, name_of};
 
@@ -322,6 +323,28 @@ impl Back {
         Arc::new(effects)
     }
 
+    /// Who keeps this server does not wait for others to read what it has changed: what runs meanwhile has nobody
+    /// read, and what it leaves must not go with a reset when the pin ends.
+    pub(crate) fn behind_its_change(&mut self, front: &Front, effects: Arc<Effects>) -> Arc<Effects> {
+        if front.traces.pins().is_empty() {
+            self.keeper_has_changed = false;
+            return effects;
+        }
+        // What is temporary and has code pins by itself.
+        self.keeper_has_changed |= effects.gives_code && !effects.pins.contains(Pin::TemporaryTable);
+        if self.keeper_has_changed && effects.is_planned && !effects.doubtful {
+            // It has been read since.
+            self.keeper_has_changed = false;
+        }
+        let stays = self.keeper_has_changed && effects.doubtful && !effects.pins.contains(Pin::Code);
+        if !stays || self.knowledge.unknown_code() != UnknownCode::Pin {
+            return effects;
+        }
+        let mut effects = Effects::clone(&effects);
+        effects.pins.insert(Pin::Code);
+        Arc::new(effects)
+    }
+
     /// A text of these effects runs here now.
     fn note_run(&mut self, front: &mut Front, effects: &Effects) {
         self.run(effects);
@@ -444,7 +467,7 @@ impl Back {
         self.close_begin_portal(portal, out);
         let effects = front.prepared.as_deref().and_then(|p| p.portal_effects(portal)).unwrap_or_default();
         let (effects, undo, names) = self.stand_ins(front, effects, out);
-        let effects = self.in_its_path(front, effects);
+        let effects = self.behind_its_change(front, self.in_its_path(front, effects));
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);
         out.extend_from_slice(message);
@@ -501,7 +524,7 @@ impl Back {
         }
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         self.note_why_lost(front, &effects);
-        let effects = self.in_its_path(front, effects);
+        let effects = self.behind_its_change(front, self.in_its_path(front, effects));
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);
         let added = !names.is_empty();

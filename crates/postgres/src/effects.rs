@@ -108,6 +108,8 @@ pub struct Effects {
     pub prepares: Option<Arc<Effects>>,
     /// It may add an object to it, where the search path says.
     pub creates: bool,
+    /// It may give code to what has had none, or other code: it does more than to drop things.
+    pub gives_code: bool,
     /// It may change what a new session begins with, or who may have one: roles, what is set for them or for
     /// databases.
     pub accounts: bool,
@@ -287,9 +289,11 @@ impl Effects {
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
-        // Only what user code may change: a temporary table runs none. A view over code that makes one is
-        // none.
-        let temporary = class.pins.contains(Pin::TemporaryTable) && !class.code.contains(Pin::TemporaryTable);
+        // Only what user code may change: a temporary table without defaults and checks runs none. A view over
+        // code that makes one is none, nor what only mentions `pg_temp`, as functions do in their search path.
+        let temporary = class.pins.contains(Pin::TemporaryTable)
+            && !class.code.contains(Pin::TemporaryTable)
+            && class.makes_no_code;
         let ddl = class.ddl && !(alone && temporary && class.proven);
         let shareable = class.proven
             && class.only_reads()
@@ -333,6 +337,7 @@ impl Effects {
             runs_names: false,
             prepares: None,
             creates: ddl && !(alone && only_changes(class.verb)),
+            gives_code: ddl && !(alone && only_drops(class.verb)),
             doubtful: class.unknown_code == UnknownCode::Reset
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
             refused: None,
@@ -478,6 +483,7 @@ impl Effects {
         both.runs_code |= other.runs_code;
         both.runs_names |= other.runs_names;
         both.creates |= other.creates;
+        both.gives_code |= other.gives_code;
         both.doubtful |= other.doubtful;
         both.accounts |= other.accounts;
         both.releases.union(other.releases);
@@ -531,6 +537,8 @@ fn changes_accounts(class: &Class, text: &[u8]) -> bool {
         Verb::Create | Verb::Alter | Verb::Drop => &[b"role", b"user", b"group", b"database"],
         Verb::Catalogue => &[b"grant", b"revoke"],
         Verb::Do => &[b"role", b"user", b"database", b"grant", b"revoke"],
+        // COMMIT PREPARED says nothing of what it commits.
+        Verb::TwoPhase => return true,
         _ => return false,
     };
     plain_words(text).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
@@ -587,7 +595,12 @@ fn runs_user_code(class: &Class) -> bool {
 
 /// DDL that adds nothing where the search path says: what it makes stands beside what it changes.
 fn only_changes(verb: Verb) -> bool {
-    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue)
+    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue | Verb::TwoPhase)
+}
+
+/// DDL that takes things or rows away, or rights.
+fn only_drops(verb: Verb) -> bool {
+    matches!(verb, Verb::Drop | Verb::Truncate | Verb::Catalogue)
 }
 
 fn is_planned(verb: Verb) -> bool {
@@ -980,8 +993,24 @@ mod tests {
         };
         let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;
         assert!(!changes("create temp table t2 (a int)"));
+        assert!(!changes("select 1 as a into temp t2"));
+        assert!(changes("create temp table t2 (a int default f())"));
+        assert!(changes("create temp view v2 as select f()"));
+        assert!(changes(
+            "create or replace function f() returns int language sql set search_path = pg_temp as ''"
+        ));
+        assert!(changes("create policy p on pg_temp.t using (f())"));
         assert!(changes("create temp table t2 (a int); drop view v"));
         assert!(changes("create temp table t2 (a int); create rule r as on insert to t do also nothing"));
+    }
+
+    #[test]
+    fn what_a_prepared_transaction_did_counts_when_it_is_committed() {
+        let of = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), None).0;
+        let committed = of("COMMIT PREPARED 'x'");
+        assert!(committed.ddl && committed.accounts && !committed.creates);
+        assert!(!of("ROLLBACK PREPARED 'x'").ddl && !of("PREPARE TRANSACTION 'x'").ddl);
+        assert!(of("EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1").creates);
     }
 
     #[test]

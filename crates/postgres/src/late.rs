@@ -26,14 +26,17 @@ use weir_wire::{Boundary, INTERNAL};
 /// Settings of a session by which the server ends a transaction in which nothing happens.
 const ENDS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
 
-/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, and one where
-/// no `DateStyle` is stored, which a startup packet does not see.
+/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, one where no
+/// `DateStyle` is stored, which a startup packet does not see, and one where the search path that a session
+/// has by itself may put new tables among the temporary ones.
 const QUESTION: &str = "SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
      OPERATOR(pg_catalog.=) '0' AND COALESCE(pg_catalog.current_setting('transaction_timeout', true), '0') \
      OPERATOR(pg_catalog.=) '0' UNION ALL SELECT 2 WHERE NOT pg_catalog.pg_is_in_recovery() UNION ALL \
      SELECT 4 WHERE NOT EXISTS \
      (SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) stored \
-     WHERE pg_catalog.left(pg_catalog.lower(stored), 10) OPERATOR(pg_catalog.=) 'datestyle=')";
+     WHERE pg_catalog.left(pg_catalog.lower(stored), 10) OPERATOR(pg_catalog.=) 'datestyle=') UNION ALL \
+     SELECT 8 WHERE pg_catalog.strpos(pg_catalog.lower(pg_catalog.current_setting('search_path')), 'pg_temp') \
+     OPERATOR(pg_catalog.>) 0";
 
 /// The answers to BEGIN and BIND of it: ParseComplete, BindComplete, CommandComplete.
 const REPLIES: u8 = 3;
@@ -272,6 +275,8 @@ impl Facts {
     const IS_PRIMARY: u8 = 2;
     /// No `DateStyle` is stored for a database or a role there.
     const STORES_NO_DATESTYLE: u8 = 4;
+    /// Only of the server that says it: it has such a search path by itself.
+    const TEMPORARY_PATH: u8 = 8;
 
     /// A server has answered [`QUESTION`] with these rows.
     fn note(&self, rows: u8) {
@@ -372,12 +377,14 @@ impl Back {
             Some(b'1') => Facts::LETS_WAIT,
             Some(b'2') => Facts::IS_PRIMARY,
             Some(b'4') => Facts::STORES_NO_DATESTYLE,
+            Some(b'8') => Facts::TEMPORARY_PATH,
             _ => 0,
         };
     }
 
     /// The server has said it, or has refused to.
     pub(crate) fn facts_done(&mut self, failed: bool) {
+        self.own_temporary_path = failed || self.facts_said & Facts::TEMPORARY_PATH != 0;
         self.facts.note(if failed { 0 } else { self.facts_said });
     }
 

@@ -392,6 +392,8 @@ impl Back {
 
     /// In this client's search path a new table may be a temporary one.
     pub(crate) fn makes_temporary(&self, front: &Front, effects: &Effects) -> bool {
-        effects.creates && (self.temporary_path || effects.temporary_path || front.has_temporary_path())
+        // A client that has named another path may go back to the server's in the same text.
+        let of_server = self.temporary_path || self.own_temporary_path;
+        effects.creates && (of_server || effects.temporary_path || front.has_temporary_path())
     }
 }

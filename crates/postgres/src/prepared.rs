@@ -41,6 +41,12 @@ pub const NAME_BYTES: usize = NAME_PREFIX.len() + 32;
 /// A statement's name on a server.
 pub type Name = [u8; NAME_BYTES];
 
+/// It could be one of Weir's own.
+pub fn is_server_name(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(NAME_PREFIX).filter(|_| name.len() == NAME_BYTES);
+    digits.is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
+}
+
 /// The order in which things happened to statements, over all servers of the process: a statement prepared at
 /// a later number is not older.
 fn now() -> u64 {

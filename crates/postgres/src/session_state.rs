@@ -337,7 +337,7 @@ pub(crate) fn decides_reading(name: &str) -> bool {
     READ_BY.contains(&name)
 }
 
-const READ_BY: [&str; 10] = [
+const READ_BY: [&str; 11] = [
     "array_nulls",
     "backslash_quote",
     "client_encoding",
@@ -346,6 +346,7 @@ const READ_BY: [&str; 10] = [
     "lc_monetary",
     "standard_conforming_strings",
     "timezone",
+    "timezone_abbreviations",
     "transform_null_equals",
     "xmloption",
 ];
@@ -473,6 +474,12 @@ mod tests {
         let mut out = Vec::new();
         assert_eq!(put_queries(&mut out, changes), 1);
         String::from_utf8(out[5..out.len() - 1].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn abbreviations_of_time_zones_decide_how_literals_are_read() {
+        assert!(decides_reading("timezone_abbreviations") && decides_reading("timezone"));
+        assert!(!decides_reading("search_path"));
     }
 
     #[test]

@@ -139,6 +139,8 @@ bit_set! {
         SEED,
         /// `set_config` that may put `pg_temp` into the search path: tables made behind it may be temporary.
         TEMPORARY_PATH,
+        /// PostgreSQL: something that may be temporary is given code: a default, a view, a trigger.
+        TEMPORARY_CODE,
         /// Reads of `pg_settings` where a setting comes from or what RESET would make of it.
         SETTING_SOURCE,
         /// MySQL: it may ask which trackers of the session are on: `SHOW VARIABLES`, `@@session_track_schema`
@@ -638,6 +640,9 @@ pub struct Class {
     pub varies: bool,
     /// It changes the catalogue (in MySQL: it commits implicitly).
     pub ddl: bool,
+    /// PostgreSQL: what its last statement makes, if anything, has no code of its own: a sequence, or a table
+    /// without checks and defaults but literals.
+    pub makes_no_code: bool,
     /// PostgreSQL: its statements only define, begin or end transactions, or set. Whatever code they make,
     /// none of them runs it.
     pub only_defines: bool,

@@ -15,7 +15,8 @@ pub(crate) enum Kind {
     Quoted,
     /// A quoted identifier with Unicode escapes (`U&"..."`): its name is not known.
     Escaped,
-    /// A string; `text` is what is between the quotes, escapes as they stand.
+    /// A string; `text` is what is between the quotes, escapes as they stand. Of a dollar quote there is none,
+    /// and the token counts as cut.
     Str,
     /// A number. In MySQL also a name that begins with a digit.
     Number,
@@ -60,6 +61,9 @@ pub(crate) struct Token<'a> {
     /// One past its end.
     pub(crate) end: u64,
 }
+
+/// The length of a text that is not kept at all: what stands between the tags of a dollar quote.
+pub(crate) const NOT_KEPT: usize = MAX_NAME_BYTES + 1;
 
 impl Token<'_> {
     /// The text is not all there.

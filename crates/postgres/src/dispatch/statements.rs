@@ -15,7 +15,7 @@ use crate::message::query::{
     ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_close_portal, put_parse,
     put_statement, read_bind, read_object, read_parse,
 };
-use crate::prepared::{NAME_PREFIX, Name, Origin, Statement, has_literals};
+use crate::prepared::{Name, Origin, Statement, has_literals, is_server_name};
 use crate::queue::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
@@ -698,7 +698,7 @@ fn put_header(out: &mut Vec<u8>, tag: ClientTag, total: usize) {
 }
 
 /// A name the client never prepared by the protocol. It goes as it is, for it may have been prepared in SQL,
-/// and if not, the server's error names it. A name of Weir's own is kept out of reach.
+/// and if not, the server's error names it. What could be a name of Weir's own is kept out of reach.
 fn foreign_name(name: &[u8]) -> Vec<u8> {
-    if name.starts_with(NAME_PREFIX) { [b"client_", name].concat() } else { name.to_vec() }
+    if is_server_name(name) { [b"client_", name].concat() } else { name.to_vec() }
 }

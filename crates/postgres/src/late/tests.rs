@@ -1,4 +1,5 @@
 use super::*;
+use crate::testing::{back, front, receive, s};
 
 fn modes_of(text: &str) -> Option<String> {
     match Control::of(text.as_bytes())? {
@@ -119,4 +120,25 @@ fn each_combination_of_modes_is_said_as_it_was_read() {
     }
     assert_eq!(said.len(), 45);
     assert_eq!(std::mem::size_of::<Late>(), 2);
+}
+
+#[test]
+fn where_a_server_itself_names_pg_temp_in_its_path_new_tables_are_temporary() {
+    let f = front(1);
+    let of =
+        |text: &str| crate::effects::Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
+    let (creates, reads) = (of("CREATE TABLE t (a int)"), of("SELECT 1"));
+    let introduced = |rows: &[Vec<u8>]| {
+        let mut b = back();
+        assert!(b.introduce(&mut Vec::new()) && !b.makes_temporary(&f, &creates));
+        receive(
+            &mut b,
+            None,
+            &[s::row_description(), rows.concat(), s::complete("SELECT 1"), s::idle()].concat(),
+        );
+        b
+    };
+    let b = introduced(&[s::row(b"1"), s::row(b"8")]);
+    assert!(b.makes_temporary(&f, &creates) && !b.makes_temporary(&f, &reads));
+    assert!(!introduced(&[s::row(b"1"), s::row(b"4")]).makes_temporary(&f, &creates));
 }

@@ -26,6 +26,14 @@ fn prepared(server: &mut ServerPrepared, statement: &Statement, of: u8) -> Name 
 }
 
 #[test]
+fn only_whole_names_are_taken_for_weir_s_own() {
+    assert!(is_server_name(&name_for(&[7; 16], 1)));
+    for name in [b"weir_foo".as_slice(), b"weir_", b"weir_0123456789abcdef0123456789abcdeg", b"x"] {
+        assert!(!is_server_name(name));
+    }
+}
+
+#[test]
 fn a_key_says_what_a_text_is_and_under_which_settings() {
     let key = |content: &[u8], plan_key, private| Statement::key_of(content, Origin { plan_key, private });
     let (text, other_type) = (b"select $1\0\0\x01\0\0\0\x17", b"select $1\0\0\x01\0\0\0\x19");

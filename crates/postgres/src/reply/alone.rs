@@ -11,7 +11,7 @@ use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::listen::lost;
 use crate::message::reply::read_parameter;
-use crate::prepared::{NAME_BYTES, NAME_PREFIX};
+use crate::prepared::{NAME_BYTES, is_server_name};
 use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::session_state::{Settings, after_report, follows};
 use std::sync::Arc;
@@ -442,9 +442,7 @@ fn is_of_failed_transaction(body: &[u8]) -> bool {
 }
 
 fn server_name_at(text: &[u8]) -> Option<usize> {
-    text.windows(NAME_BYTES).position(|w| {
-        w.starts_with(NAME_PREFIX) && w.iter().skip(NAME_PREFIX.len()).all(u8::is_ascii_hexdigit)
-    })
+    text.windows(NAME_BYTES).position(is_server_name)
 }
 
 fn contains_server_name(body: &[u8]) -> bool {

@@ -352,6 +352,11 @@ impl Catalogue {
         self.names.get(&key)
     }
 
+    /// What may happen where a name may be any.
+    pub(crate) fn anything(&self) -> Doings {
+        self.anything.names
+    }
+
     /// What may happen in any text.
     pub(crate) fn ambient(&self) -> Doings {
         if self.blind { Doings::unknown() } else { self.ambient }

@@ -3,7 +3,7 @@
 use super::bytes::begins_tag;
 use super::{Lexer, State};
 use crate::MAX_NAME_BYTES;
-use crate::token::{Kind, Sink, Token};
+use crate::token::{Kind, NOT_KEPT, Sink, Token};
 
 impl Lexer {
     /// `quote` at `at` opens quotes that will be a token of `kind`.
@@ -140,11 +140,20 @@ impl Lexer {
         let tag = self.carry.get(..usize::try_from(self.carried).unwrap_or(0)).unwrap_or(&[]);
         match tag.get(usize::from(self.count)) {
             Some(&expected) if expected == byte => self.count += 1,
-            None if byte == b'$' => self.emit_sign(Kind::Str, b"", at + 1, sink),
+            None if byte == b'$' => self.close_dollar(at + 1, sink),
             // This `$` may open the tag instead.
             _ if byte == b'$' => self.count = 0,
             _ => self.state = State::DollarBody,
         }
         at + 1
+    }
+
+    /// The tag that closes a dollar quote ends before `end`. What it holds is mostly code, and is not kept: it
+    /// must not be taken for an empty string.
+    fn close_dollar(&mut self, end: usize, sink: &mut impl Sink) {
+        self.continues = false;
+        self.state = State::Code;
+        let (start, end) = (self.start, self.base + end as u64);
+        sink.token(Token { kind: Kind::Str, text: b"", len: NOT_KEPT, start, end });
     }
 }

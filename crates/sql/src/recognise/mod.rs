@@ -459,6 +459,8 @@ impl Recogniser {
         if !self.mysql {
             self.end_definition();
             self.end_block();
+            self.class.makes_no_code = self.makes_no_code();
+            self.look_for_temporary_code();
         }
         if self.now.depth != 0 || self.now.config_depth != 0 {
             self.alone = true;

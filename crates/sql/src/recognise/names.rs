@@ -144,7 +144,7 @@ impl Recogniser {
             (_, Kind::Word | Kind::Quoted) => NameKey::of(token.text),
             // A name of MySQL's that begins with a digit.
             (_, Kind::Number) if self.mysql => NameKey::of(token.text),
-            (_, Kind::Escaped) => NameKey::UNREADABLE,
+            (_, Kind::Escaped) => return self.named_anything(),
             _ => return self.sign(token),
         };
         self.last_name = key;
@@ -170,6 +170,26 @@ impl Recogniser {
                     noted.names.push(key);
                 }
             }
+        }
+    }
+
+    /// A name in escapes stands for any that there is, read and written.
+    #[cold]
+    fn named_anything(&mut self) {
+        self.last_name = NameKey::UNREADABLE;
+        self.alone = true;
+        self.now.settings_view = true;
+        self.now.settings_source = true;
+        match &mut self.watch {
+            Watch::None => {}
+            Watch::Text(found) => {
+                found.last_is_own = false;
+                found.read.add(found.catalogue.anything());
+                if found.changed {
+                    found.read.add(Doings::unknown());
+                }
+            }
+            Watch::Code(_) => self.class.doubtful = true,
         }
     }
 
@@ -287,6 +307,14 @@ impl Recogniser {
         let mut doings = found.catalogue.ambient();
         class.user_code = found.user_code || doings != Doings::default();
         doings.add(found.read);
+        if class.uses.contains(Uses::TEMPORARY_CODE) {
+            // Its client may run it before anybody has read it, on the server that it keeps for it.
+            let mut kept = found.read;
+            kept.add(found.write);
+            if !kept.is_pure() {
+                class.pins.insert(Pin::Code);
+            }
+        }
         if found.writes || class.uses.contains(Uses::WITH_WRITES) {
             doings.add(found.write);
             doings.add(found.catalogue.written());

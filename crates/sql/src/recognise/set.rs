@@ -3,7 +3,7 @@
 use weir_wire::Pin;
 use weir_wire::limits::TEXT_ASSIGNMENTS;
 
-use super::steps::is_temporary_schema;
+use super::steps::{is_temporary_schema, may_say_temporary};
 use super::{Mode, Past, Recogniser, position};
 use crate::class::{Assignment, Scope, SetTarget, Span, Transaction, Uses, Verb};
 use crate::token::{Kind, Token};
@@ -30,6 +30,8 @@ enum Phase {
     /// One certain word is next: the rest of `CHARACTER SET`, `TIME ZONE`, `XML OPTION`,
     /// `SESSION AUTHORIZATION`, `DEFAULT ROLE`.
     Second(Word),
+    /// Behind `TRANSACTION` or `CONSTRAINTS` (PostgreSQL), which a dot makes the first part of a name.
+    Form(Word),
     /// Nothing more is looked at.
     Tail,
     /// MariaDB: the variables of SET STATEMENT, up to FOR.
@@ -93,6 +95,7 @@ impl Recogniser {
                 self.second_word(expected);
             }
             Phase::Second(_) => self.not_set(),
+            Phase::Form(word) => self.form(token, word),
             Phase::Tail => {}
             Phase::Statement => {
                 if past.word == Word::For && self.now.depth == 0 {
@@ -255,14 +258,7 @@ impl Recogniser {
                 self.details().set = None;
                 self.now.set.phase = Phase::Tail;
             }
-            Word::Transaction if !reset => {
-                self.now.transaction = Some(Transaction::SetTransaction);
-                self.now.set.phase = Phase::Tail;
-            }
-            Word::Constraints if !reset => {
-                self.incomplete();
-                self.now.set.phase = Phase::Tail;
-            }
+            Word::Transaction | Word::Constraints if !reset => self.now.set.phase = Phase::Form(word),
             Word::Time => self.now.set.phase = Phase::Second(Word::Zone),
             Word::Xml if !reset => self.now.set.phase = Phase::Second(Word::Option),
             Word::Names if !reset => self.assign_form("client_encoding"),
@@ -272,6 +268,43 @@ impl Recogniser {
                 let scope = self.now.set.scope;
                 self.begin_name(token, scope);
             }
+        }
+    }
+
+    /// The token behind a word that is a form of its own, unless a dot follows it.
+    fn form(&mut self, token: &Token<'_>, word: Word) {
+        let is_transaction = word == Word::Transaction;
+        if token.kind == Kind::Dot {
+            let scope = self.now.set.scope;
+            self.assign(if is_transaction { "transaction" } else { "constraints" }, scope);
+            self.now.set.phase = Phase::NamePart;
+            return;
+        }
+        self.now.set.phase = Phase::Tail;
+        match is_transaction {
+            true => self.now.transaction = Some(Transaction::SetTransaction),
+            false => self.incomplete(),
+        }
+    }
+
+    /// A dot where the value of a form is due: the form's word is the first part of a name, as in
+    /// `SET role.x = 1`.
+    fn dotted_form(&mut self) {
+        let mysql = self.mysql;
+        let word = self.assignment().filter(|_| !mysql).and_then(|assignment| {
+            let word = match assignment.name.as_str() {
+                "role" => "role",
+                "client_encoding" => "names",
+                "search_path" => "schema",
+                "transaction characteristics" => "characteristics",
+                _ => return None,
+            };
+            word.clone_into(&mut assignment.name);
+            Some(word)
+        });
+        match word {
+            Some(_) => self.now.set.phase = Phase::NamePart,
+            None => self.not_set(),
         }
     }
 
@@ -394,6 +427,9 @@ impl Recogniser {
             return;
         }
         let tokens = self.now.set.value_tokens;
+        if tokens == 0 && token.kind == Kind::Dot && self.now.last.kind == Kind::Word {
+            return self.dotted_form();
+        }
         // `SET role = x` and `SET role TO x` are forms, too.
         let separates = token.kind == Kind::Equals || past.word == Word::To;
         if tokens == 0 && separates && self.now.last.kind == Kind::Word {
@@ -441,8 +477,11 @@ impl Recogniser {
             return;
         }
         let has = match token.kind {
+            // `U&'pg!005ftemp' UESCAPE '!'`.
+            Kind::Word if token.text.eq_ignore_ascii_case(b"uescape") => true,
             Kind::Word | Kind::Quoted => is_temporary_schema(token.text),
-            Kind::Str => token.is_cut() || token.text.windows(7).any(is_temporary_schema),
+            // Strings on two lines are one.
+            Kind::Str => may_say_temporary(token) || self.now.last.kind == Kind::Str,
             Kind::Escaped => true,
             _ => false,
         };

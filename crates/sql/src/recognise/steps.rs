@@ -13,6 +13,16 @@ pub(super) const LOAD_SETS: u8 = 3;
 const OF_TABLE: u8 = 250;
 /// The step behind the first SELECT of CREATE TABLE.
 pub(super) const FILLED: u8 = 251;
+/// The step behind AS of CREATE TABLE (PostgreSQL).
+const OF_ROWS: u8 = 252;
+/// The step behind CREATE SEQUENCE (PostgreSQL).
+const OF_SEQUENCE: u8 = 253;
+/// The steps behind DEFAULT in CREATE TABLE, and behind a literal there (PostgreSQL).
+const AT_DEFAULT: u8 = 254;
+const AT_LITERAL: u8 = 255;
+
+/// Words in CREATE TABLE behind which stands code that its rows run, or another table that has some.
+const KEEPS_CODE: [&[u8]; 6] = [b"check", b"generated", b"like", b"inherits", b"exclude", b"of"];
 
 /// The step behind a relation's name in VACUUM and its like.
 const ONE_RELATION: u8 = 1;
@@ -102,6 +112,10 @@ impl Recogniser {
                 self.unrecognised();
             }
             Mode::Lock if self.mysql => self.unrecognised(),
+            // A statement of that name.
+            Mode::Deallocate if self.now.step == 1 && !self.mysql => {
+                self.details().name = Some("prepare".to_owned());
+            }
             Mode::Set => self.end_set(),
             _ => {}
         }
@@ -110,6 +124,11 @@ impl Recogniser {
     fn with(&mut self, word: Word) {
         if self.now.depth != 0 {
             self.inside_with(word);
+            return;
+        }
+        // `WITH values AS (...)`: only the reserved words are verbs wherever they stand.
+        let is_reserved = matches!(word, Word::Select | Word::Table);
+        if self.now.last.kind != Kind::Close && !is_reserved {
             return;
         }
         let verb = match word {
@@ -274,7 +293,11 @@ impl Recogniser {
                     *release = self.now.last.word != Word::No;
                 }
             }
-            Word::Prepared if !self.mysql && self.now.last.word == Word::Commit => self.finish_two_phase(),
+            Word::Prepared if !self.mysql && self.now.last.word == Word::Commit => {
+                self.finish_two_phase();
+                // Whatever that transaction has changed is there from now on, and it may be anybody's.
+                self.class.ddl = true;
+            }
             _ => self.not_control(),
         }
     }
@@ -318,7 +341,8 @@ impl Recogniser {
     }
 
     fn name(&mut self, token: &Token<'_>, word: Word) {
-        if word == Word::Savepoint && self.now.step == 0 && self.now.verb != Verb::Savepoint {
+        let may_say_savepoint = matches!(self.now.verb, Verb::Release | Verb::RollbackTo);
+        if word == Word::Savepoint && self.now.step == 0 && may_say_savepoint {
             self.now.step = 1;
             return;
         }
@@ -337,18 +361,27 @@ impl Recogniser {
     }
 
     fn prepare(&mut self, token: &Token<'_>, word: Word) {
-        if word == Word::Transaction && !self.mysql && self.now.last.word == Word::Prepare {
+        let behind_transaction = self.now.step == 1;
+        if behind_transaction && token.kind == Kind::Str {
             self.now.verb = Verb::TwoPhase;
             self.now.transaction = Some(Transaction::PrepareTwoPhase);
             self.now.mode = Mode::Rest;
+            self.details().name = None;
             return;
         }
+        if !behind_transaction {
+            self.keep_name(token);
+            if word == Word::Transaction && !self.mysql {
+                // `PREPARE TRANSACTION 'id'`, or a statement of that name.
+                self.now.step = 1;
+                return;
+            }
+        }
         self.uses(Uses::SQL_PREPARE);
-        self.keep_name(token);
         self.pin(Pin::SqlPrepare);
         self.class.statement_names |= !self.mysql;
         // The list of types of `PREPARE name (int)` calls nothing.
-        self.now.target = Target::Next;
+        self.now.target = if behind_transaction { Target::Here } else { Target::Next };
         self.now.mode = Mode::Query;
     }
 
@@ -457,6 +490,52 @@ impl Recogniser {
             self.now.step = FILLED;
         }
         self.routine_or_not(token, word);
+        if !self.mysql {
+            self.look_for_kept_code(token, word);
+        }
+    }
+
+    /// PostgreSQL: a temporary table may keep code, as any table does: in defaults other than literals, in
+    /// checks.
+    fn look_for_kept_code(&mut self, token: &Token<'_>, word: Word) {
+        let in_table = matches!(self.now.step, OF_TABLE | AT_DEFAULT | AT_LITERAL);
+        if !in_table || !self.class.pins.contains(Pin::TemporaryTable) {
+            return;
+        }
+        let is = |what: &[&[u8]]| {
+            token.kind == Kind::Word && what.iter().any(|what| token.text.eq_ignore_ascii_case(what))
+        };
+        self.now.step = match self.now.step {
+            _ if word == Word::As && self.now.depth == 0 => OF_ROWS,
+            AT_DEFAULT if matches!(token.kind, Kind::Number | Kind::Str) => AT_LITERAL,
+            AT_DEFAULT if is(&[b"null", b"true", b"false", b"current_timestamp"]) => AT_LITERAL,
+            AT_LITERAL if matches!(token.kind, Kind::Comma | Kind::Close) => OF_TABLE,
+            AT_LITERAL if is(&[b"not", b"null", b"primary", b"unique"]) => OF_TABLE,
+            OF_TABLE if is(&[b"default"]) => AT_DEFAULT,
+            OF_TABLE if !is(&KEEPS_CODE) => OF_TABLE,
+            _ => 1,
+        };
+    }
+
+    /// PostgreSQL: what this statement makes has no code of its own.
+    pub(super) fn makes_no_code(&self) -> bool {
+        match self.now.verb {
+            Verb::Create => matches!(self.now.step, OF_TABLE | OF_ROWS | OF_SEQUENCE),
+            // A table of rows.
+            Verb::Select | Verb::Explain => true,
+            _ => false,
+        }
+    }
+
+    /// PostgreSQL: what this statement defines has code, and may be temporary.
+    pub(super) fn look_for_temporary_code(&mut self) {
+        let keeps = matches!(self.now.verb, Verb::Create | Verb::Alter)
+            && self.class.pins.contains(Pin::TemporaryTable)
+            && self.now.mode != Mode::Routine
+            && !self.makes_no_code();
+        if keeps {
+            self.uses(Uses::TEMPORARY_CODE);
+        }
     }
 
     fn alter(&mut self, token: &Token<'_>, word: Word) {
@@ -492,7 +571,11 @@ impl Recogniser {
         if is_value || modifies {
             return;
         }
-        self.now.step = if word == Word::Table { OF_TABLE } else { 1 };
+        self.now.step = match word {
+            Word::Table => OF_TABLE,
+            _ if !self.mysql && token.text.eq_ignore_ascii_case(b"sequence") => OF_SEQUENCE,
+            _ => 1,
+        };
         let has_body = match word {
             Word::Function | Word::Procedure => true,
             Word::Trigger | Word::Event | Word::Package => self.mysql,
@@ -634,7 +717,12 @@ impl Recogniser {
         match word {
             // EXPLAIN ANALYZE runs what it explains.
             Word::Temp | Word::Temporary if self.is_temporary_modifier() => self.pin(Pin::TemporaryTable),
-            Word::Into => self.now.into = true,
+            Word::Into => {
+                self.now.into = true;
+                let of_insert = matches!(self.now.last.word, Word::Insert | Word::Merge);
+                self.class.ddl |= self.explains() && !of_insert;
+            }
+            Word::Create => self.class.ddl |= self.explains(),
             Word::Connection if self.mysql && self.now.last.word == Word::For => {
                 self.uses(Uses::EXPLAIN_CONNECTION);
             }
@@ -645,6 +733,16 @@ impl Recogniser {
             self.now.mode = Mode::Rest;
         }
     }
+
+    /// PostgreSQL's EXPLAIN: with ANALYZE it makes the table that it explains the making of.
+    fn explains(&self) -> bool {
+        !self.mysql && self.now.verb == Verb::Explain
+    }
+}
+
+/// A string that names such a schema, or may: it is cut or has escapes.
+pub(super) fn may_say_temporary(token: &Token<'_>) -> bool {
+    token.is_cut() || token.text.contains(&b'\\') || token.text.windows(7).any(is_temporary_schema)
 }
 
 impl Statement {

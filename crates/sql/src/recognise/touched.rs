@@ -5,7 +5,7 @@
 
 use weir_wire::Pin;
 
-use super::steps::is_temporary_schema;
+use super::steps::may_say_temporary;
 use super::{Mode, Recogniser};
 use crate::class::{Clears, Scope, Touched, Uses, Verb};
 use crate::token::{Kind, Token};
@@ -49,8 +49,7 @@ impl Recogniser {
             0 => arguments.name = literal.map(str::to_ascii_lowercase),
             1 => {
                 arguments.is_literal = arguments.tokens == 1 && token.kind == Kind::Str;
-                let says_so = token.is_cut() || token.text.windows(7).any(is_temporary_schema);
-                arguments.is_temporary |= !arguments.is_literal || says_so;
+                arguments.is_temporary |= !arguments.is_literal || may_say_temporary(token);
             }
             _ => {}
         }
@@ -248,7 +247,7 @@ impl Recogniser {
 
 /// A literal that says what it says however it is read.
 fn plain_literal<'a>(token: &Token<'a>) -> Option<&'a str> {
-    let plain =
-        token.kind == Kind::Str && !token.is_cut() && !token.text.contains(&b'\\') && token.text.is_ascii();
+    let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'\\' | b'\'');
+    let plain = token.kind == Kind::Str && !token.is_cut() && token.text.iter().all(is_plain);
     std::str::from_utf8(token.text).ok().filter(|_| plain)
 }

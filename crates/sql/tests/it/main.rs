@@ -4,5 +4,6 @@ mod mysql;
 mod oracle;
 mod postgres;
 mod postgres_calls;
+mod postgres_readings;
 mod properties;
 mod summary;

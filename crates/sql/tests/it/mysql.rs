@@ -865,3 +865,16 @@ fn a_verb_before_a_parenthesis_is_no_function() {
     }
     assert!(calls(Dialect::POSTGRES, "EXPLAIN (ANALYZE) SELECT explain(1)"));
 }
+
+#[test]
+fn a_schema_may_be_called_savepoint_and_a_query_merge() {
+    let class = |text: &str| classify(Dialect::MYSQL, text.as_bytes());
+    assert_eq!(class("USE savepoint").use_schema(), Some("savepoint"));
+    assert_eq!(class("RELEASE SAVEPOINT savepoint").name(), Some("savepoint"));
+    assert_eq!(class("ROLLBACK TO SAVEPOINT s").name(), Some("s"));
+    assert!(class("WITH merge AS (SELECT 1) SELECT * FROM merge").only_reads());
+    assert!(!class("WITH x AS (SELECT 1) UPDATE t, x SET t.a = 1").only_reads());
+    // Parts of a string are one, and no value by themselves.
+    let set = class("SET autocommit = '0' ''");
+    assert_eq!(set.set().and_then(weir_sql::SetTarget::autocommit), None);
+}

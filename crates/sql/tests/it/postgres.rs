@@ -311,7 +311,7 @@ fn transactions() {
             ("COMMIT AND NO CHAIN", "commit <commit> transaction"),
             ("END", "commit <commit> transaction"),
             ("END TRANSACTION AND CHAIN", "commit <commit chain> transaction"),
-            ("COMMIT PREPARED 'x'", "twophase <finish_prepared> transaction"),
+            ("COMMIT PREPARED 'x'", "twophase ddl <finish_prepared> transaction"),
             ("PREPARE TRANSACTION 'x'", "twophase <prepare_transaction> transaction"),
             ("ROLLBACK", "rollback <rollback> transaction"),
             ("ABORT", "rollback <rollback> transaction"),
@@ -448,7 +448,7 @@ fn temporary_tables() {
             ("SELECT a INTO TEMPORARY TABLE b FROM t", "select ddl +temporary_table"),
             ("SELECT a INTO LOCAL TEMPORARY TABLE b FROM t", "select ddl +temporary_table"),
             ("SELECT a INTO pg_temp.b FROM t", "select ddl +temporary_table"),
-            ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1", "explain +temporary_table"),
+            ("EXPLAIN ANALYZE CREATE TEMP TABLE t AS SELECT 1", "explain ddl +temporary_table"),
             (
                 "SET search_path = pg_temp, public",
                 "set +setting +temporary_table {search_path=pg_temp, public}",

@@ -183,3 +183,28 @@ fn what_code_does_is_unknown_to_who_has_changed_it_until_its_transaction_ends() 
         assert!(!f.judge().changed_code, "a table does nothing");
     }
 }
+
+#[test]
+fn who_keeps_a_server_and_changes_code_stays_with_what_nobody_has_read() {
+    let of = |text: &str| Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
+    let read = |text: &str| Arc::new(Effects { doubtful: false, ..Effects::clone(&of(text)) });
+    let (change, write) = (of("CREATE TABLE t (a text DEFAULT f())"), of("INSERT INTO t VALUES (DEFAULT)"));
+    assert!(change.gives_code && write.doubtful);
+    let stays = |pin: Option<Pin>, texts: &[&Arc<Effects>]| {
+        let (mut f, mut b) = (front(1), back());
+        pin.into_iter().for_each(|pin| f.traces.pin(pin));
+        texts.iter().any(|text| b.behind_its_change(&f, Arc::clone(text)).pins.contains(Pin::Code))
+    };
+    assert!(stays(Some(Pin::SessionLock), &[&read("CREATE TABLE t (a text DEFAULT f())"), &write]));
+    assert!(stays(
+        Some(Pin::SessionLock),
+        &[&of("CREATE TABLE t (a text DEFAULT f()); INSERT INTO t SELECT 1")]
+    ));
+    assert!(!stays(None, &[&change, &write]), "who is not pinned waits until it is read");
+    assert!(!stays(Some(Pin::SessionLock), &[&write]), "others have changed something");
+    let selects = read("SELECT 1");
+    let drops = [&of("DROP TABLE t"), &of("TRUNCATE t"), &of("CREATE TEMP TABLE x (a int)"), &write];
+    assert!(!stays(Some(Pin::TemporaryTable), &drops), "nothing has got code");
+    let change = read("CREATE TABLE t (a text DEFAULT f())");
+    assert!(!stays(Some(Pin::SessionLock), &[&change, &selects, &write]), "it has been read since");
+}

@@ -1214,3 +1214,59 @@ fn a_function_whose_path_is_pg_temp_makes_temporary_tables() {
     leaves_nothing(&c, "select usual()");
     leaves_nothing(&c, "select reads()");
 }
+
+#[test]
+fn a_name_in_escapes_stands_for_any_that_there_is() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); end"));
+        b.view(b"v", Language::Sql, b"select locks()");
+        b.trigger_of(b"t", b"sets");
+        b.function(plpgsql("sets", "begin perform set_config('work_mem', '1MB', false); return new; end"));
+    });
+    for text in
+        ["select x from U&\"\\0076\"", "insert into U&\"\\0074\" values (1)", "select (t).U&\"x\" from s t"]
+    {
+        let class = by(Dialect::POSTGRES, text, &c);
+        assert!(class.pins.contains(Pin::SessionLock) && class.pins.contains(Pin::Setting), "{text}");
+        assert!(!class.shareable, "{text}");
+    }
+    assert!(by(Dialect::POSTGRES, "select x from \"w\"", &c).pins.is_empty());
+    // In code it may be anything, too.
+    let c = catalogue(|b| b.function(plpgsql("reads", "begin return (select x from U&\"\\0076\"); end")));
+    assert!(by(Dialect::POSTGRES, "select reads()", &c).pins.contains(Pin::Code));
+}
+
+#[test]
+fn a_role_in_dollar_quotes_is_set_by_a_block() {
+    let text = "do $f$ begin perform set_config($$role$$, 'boss', false); end $f$";
+    let class = by(Dialect::POSTGRES, text, &catalogue(|_| {}));
+    assert!(class.uses.contains(Uses::ROLE) && class.touched().unwrap().sets.is_any());
+}
+
+#[test]
+fn who_keeps_code_in_something_temporary_keeps_its_server() {
+    let c = catalogue(|b| {
+        b.function(plpgsql("sets", "begin return set_config('work_mem', $1, false); end"));
+        b.text_of(b"parent", On::Write, Language::Expression, b"sets('1MB')");
+    });
+    let stays = |text: &str| by(Dialect::POSTGRES, text, &c).pins.contains(Pin::Code);
+    for text in [
+        "create temp table t (a text default sets('1MB'))",
+        "create temp view v as select sets('1MB')",
+        "create temp table t (like parent including all)",
+        "create policy p on pg_temp.t using (sets('1MB') is null)",
+        "alter table pg_temp.t alter a set default sets('1MB')",
+        "create temp table t (a int); create temp view v as select sets('1MB')",
+    ] {
+        assert!(stays(text), "{text}");
+    }
+    for text in [
+        "create temp table t (a timestamptz default now(), b int default 0 check (b >= 0))",
+        "create temp view v as select now()",
+        "create temp table t as select sets('1MB') as a",
+        "create table t (a text default sets('1MB'))",
+        "create function f() returns int language sql set search_path = public, pg_temp as 'select sets()'",
+    ] {
+        assert!(!stays(text), "{text}");
+    }
+}
