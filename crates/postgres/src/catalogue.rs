@@ -120,7 +120,7 @@ macro_rules! the_rest {
          SELECT 'w', c.relname, pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
             WHERE k.oid >= 16384 AND k.contype = 'c'; \
          SELECT 'w', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) \
-            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid IN (i.indrelid, i.indexrelid) WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
+            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = ANY (ARRAY[i.indrelid, i.indexrelid]) WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
          SELECT 'w', c.relname, pg_catalog.pg_get_expr(k.partexprs, k.partrelid) \
             FROM pg_catalog.pg_partitioned_table k JOIN pg_catalog.pg_class c ON c.oid = k.partrelid WHERE k.partexprs IS NOT NULL; \
          SELECT 'r', f.relname, t.relname FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class f ON f.oid = k.confrelid \
@@ -160,7 +160,7 @@ macro_rules! functions {
         concat!(
             "SELECT 'f', p.proname, l.lanname, p.provolatile, e.extname, CASE WHEN p.prokind = 'a' THEN \
                 COALESCE((SELECT pg_catalog.string_agg(pg_catalog.concat(q.oid::pg_catalog.regproc, '()'), ', ') FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc q \
-                 ON q.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn) \
+                 ON q.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::pg_catalog.oid[]) \
                  WHERE a.aggfnoid = p.oid AND (q.oid >= 16384 OR q.provolatile <> 'i')), '') WHEN pg_catalog.length(p.prosrc) > 200000 THEN NULL ELSE ",
             $body,
             " END, p.prokind FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
