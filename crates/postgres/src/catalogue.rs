@@ -90,7 +90,7 @@ macro_rules! views {
             // The action; NULL where it is not certain at which DO it begins, behind a condition that may have
             // one in it.
             "SELECT 'u', u.relname, CASE WHEN u.said LIKE '% WHERE % DO % DO %' AND u.ev_qual <> '<>' THEN NULL \
-                ELSE pg_catalog.regexp_replace(u.said, '^.*? DO (ALSO |INSTEAD )?', '') END, \
+                ELSE pg_catalog.regexp_replace(pg_catalog.regexp_replace(u.said, '^.*? DO ', ''), '^ *(ALSO |INSTEAD )? *[(]?', '') END, \
                 CASE WHEN u.ev_qual <> '<>' THEN pg_catalog.substring(u.said, ' WHERE (.*?) DO ') END \
                 FROM (SELECT c.relname, r.ev_qual::pg_catalog.text, pg_catalog.pg_get_ruledef(r.oid) AS said \
                 FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1') u; COMMIT",
@@ -443,6 +443,18 @@ mod tests {
         assert!(pins(&[&rule(Some("NOTHING;"), None)], text).is_empty());
         assert_eq!(pins(&[&rule(Some("SELECT locks();"), None)], text), Pin::SessionLock.into());
         assert!(pins(&[&rule(None, Some("(new.a = ' "))], text).contains(Pin::Code));
+    }
+
+    #[test]
+    fn what_a_rule_writes_is_written() {
+        let trigger = [Some("t"), Some("rt"), Some("locks")];
+        for action in ["UPDATE rt SET id = new.id;", " SELECT 1;\n UPDATE rt SET id = new.id;\n);"] {
+            let rule = [Some("u"), Some("ru"), Some(action)];
+            let left = pins(&[&trigger, &rule], "insert into ru values (1)");
+            assert_eq!(left, Pin::SessionLock.into(), "{action}");
+        }
+        // The server sends it like this.
+        assert!(WHOLE.contains("'^.*? DO ', ''), '^ *(ALSO |INSTEAD )? *[(]?', '')"));
     }
 
     #[test]
