@@ -90,7 +90,7 @@ macro_rules! views {
             // The action; NULL where it is not certain at which DO it begins, behind a condition that may have
             // one in it.
             "SELECT 'u', u.relname, CASE WHEN u.said LIKE '% WHERE % DO % DO %' AND u.ev_qual <> '<>' THEN NULL \
-                ELSE pg_catalog.regexp_replace(u.said, '^.*? DO (ALSO |INSTEAD )?', '') END, \
+                ELSE pg_catalog.regexp_replace(pg_catalog.regexp_replace(u.said, '^.*? DO ', ''), '^ *(ALSO |INSTEAD )? *[(]?', '') END, \
                 CASE WHEN u.ev_qual <> '<>' THEN pg_catalog.substring(u.said, ' WHERE (.*?) DO ') END \
                 FROM (SELECT c.relname, r.ev_qual::pg_catalog.text, pg_catalog.pg_get_ruledef(r.oid) AS said \
                 FROM pg_catalog.pg_rewrite r JOIN pg_catalog.pg_class c ON c.oid = r.ev_class WHERE r.oid >= 16384 AND r.ev_type <> '1') u; COMMIT",
@@ -120,7 +120,7 @@ macro_rules! the_rest {
          SELECT 'w', c.relname, pg_catalog.pg_get_constraintdef(k.oid) FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid \
             WHERE k.oid >= 16384 AND k.contype = 'c'; \
          SELECT 'w', c.relname, pg_catalog.concat_ws(' , ', pg_catalog.pg_get_expr(i.indexprs, i.indrelid), pg_catalog.pg_get_expr(i.indpred, i.indrelid)) \
-            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid IN (i.indrelid, i.indexrelid) WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
+            FROM pg_catalog.pg_index i JOIN pg_catalog.pg_class c ON c.oid = ANY (ARRAY[i.indrelid, i.indexrelid]) WHERE i.indexprs IS NOT NULL OR i.indpred IS NOT NULL; \
          SELECT 'w', c.relname, pg_catalog.pg_get_expr(k.partexprs, k.partrelid) \
             FROM pg_catalog.pg_partitioned_table k JOIN pg_catalog.pg_class c ON c.oid = k.partrelid WHERE k.partexprs IS NOT NULL; \
          SELECT 'r', f.relname, t.relname FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class f ON f.oid = k.confrelid \
@@ -160,7 +160,7 @@ macro_rules! functions {
         concat!(
             "SELECT 'f', p.proname, l.lanname, p.provolatile, e.extname, CASE WHEN p.prokind = 'a' THEN \
                 COALESCE((SELECT pg_catalog.string_agg(pg_catalog.concat(q.oid::pg_catalog.regproc, '()'), ', ') FROM pg_catalog.pg_aggregate a JOIN pg_catalog.pg_proc q \
-                 ON q.oid IN (a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn) \
+                 ON q.oid = ANY (ARRAY[a.aggtransfn, a.aggfinalfn, a.aggcombinefn, a.aggserialfn, a.aggdeserialfn, a.aggmtransfn, a.aggminvtransfn, a.aggmfinalfn]::pg_catalog.oid[]) \
                  WHERE a.aggfnoid = p.oid AND (q.oid >= 16384 OR q.provolatile <> 'i')), '') WHEN pg_catalog.length(p.prosrc) > 200000 THEN NULL ELSE ",
             $body,
             " END, p.prokind FROM pg_catalog.pg_proc p JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
@@ -443,6 +443,18 @@ mod tests {
         assert!(pins(&[&rule(Some("NOTHING;"), None)], text).is_empty());
         assert_eq!(pins(&[&rule(Some("SELECT locks();"), None)], text), Pin::SessionLock.into());
         assert!(pins(&[&rule(None, Some("(new.a = ' "))], text).contains(Pin::Code));
+    }
+
+    #[test]
+    fn what_a_rule_writes_is_written() {
+        let trigger = [Some("t"), Some("rt"), Some("locks")];
+        for action in ["UPDATE rt SET id = new.id;", " SELECT 1;\n UPDATE rt SET id = new.id;\n);"] {
+            let rule = [Some("u"), Some("ru"), Some(action)];
+            let left = pins(&[&trigger, &rule], "insert into ru values (1)");
+            assert_eq!(left, Pin::SessionLock.into(), "{action}");
+        }
+        // The server sends it like this.
+        assert!(WHOLE.contains("'^.*? DO ', ''), '^ *(ALSO |INSTEAD )? *[(]?', '')"));
     }
 
     #[test]
