@@ -207,10 +207,11 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
         let (head, rest) = text.split_at_checked(end)?;
-        let errors = crate::says::show_count(head)?;
-        let shown = count_shown(answers.warning_counts?, errors);
-        // A comment behind it is answered, too.
-        return Some([shown.as_bytes(), rest].concat().into());
+        if let Some(errors) = crate::says::show_count(head) {
+            let shown = count_shown(answers.warning_counts?, errors);
+            // A comment behind it is answered, too.
+            return Some([shown.as_bytes(), rest].concat().into());
+        }
     }
     if about_last && class.verb == Verb::Get && class.statements == 1 {
         return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count).map(Into::into);
@@ -291,23 +292,78 @@ fn may_run_code(statement: &[u8]) -> bool {
     calls || pieces.iter().any(|piece| is_one_of(piece, &names))
 }
 
+/// What the server says of its sessions.
+const VIEWS: [&[u8]; 10] = [
+    b"ps_thread_id",
+    b"ps_current_thread_id",
+    b"processlist",
+    b"performance_schema",
+    b"sys",
+    b"threads",
+    b"innodb_trx",
+    b"innodb_locks",
+    b"innodb_lock_waits",
+    b"is_used_lock",
+];
+
 /// The text reads what the server says of its sessions: there the client is its server's connection, and only
 /// by that number it finds itself.
 fn looks_at_servers(text: &[u8]) -> bool {
-    let views: [&[u8]; 10] = [
-        b"ps_thread_id",
-        b"ps_current_thread_id",
-        b"processlist",
-        b"performance_schema",
-        b"sys",
-        b"threads",
-        b"innodb_trx",
-        b"innodb_locks",
-        b"innodb_lock_waits",
-        b"is_used_lock",
-    ];
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    text.split(|b| !word(b)).any(|found| views.iter().any(|view| found.eq_ignore_ascii_case(view)))
+    let is_view = |name: &[u8]| VIEWS.iter().any(|view| name.eq_ignore_ascii_case(view));
+    // Where a string ends depends on settings, and what a comment says may be run.
+    let unclear = || text.contains(&b'\\') || text.windows(2).any(|two| matches!(two, b"*!" | b"M!"));
+    text.split(|b| !word(b)).any(is_view) && (unclear() || reads_views(text))
+}
+
+/// One of these stands where a table is read, is called, or is the schema of something; and is no alias,
+/// column or part of a string.
+fn reads_views(text: &[u8]) -> bool {
+    let begins: [&[u8]; 10] = [
+        b"FROM",
+        b"JOIN",
+        b"STRAIGHT_JOIN",
+        b"UPDATE",
+        b"INTO",
+        b"TABLE",
+        b"SHOW",
+        b"FULL",
+        b"LATERAL",
+        b"HANDLER",
+    ];
+    let ends: [&[u8]; 11] = [
+        b"SELECT", b"WHERE", b"GROUP", b"HAVING", b"ORDER", b"LIMIT", b"SET", b"ON", b"VALUES", b"UNION",
+        b"WINDOW",
+    ];
+    let is_one_of = |piece: &Piece<'_>, words: &[&[u8]]| words.iter().any(|word| piece.is(word));
+    let mut words = Words::new(text).peekable();
+    // In the list of tables, for each parenthesis that is open.
+    let mut lists = vec![false];
+    let mut before: Option<Piece<'_>> = None;
+    while let Some(piece) = words.next() {
+        let name = match piece.bytes {
+            [b'`', name @ .., b'`'] | [b'"', name @ .., b'"'] => name,
+            name => name,
+        };
+        let in_list = lists.last().copied().unwrap_or_default();
+        if VIEWS.iter().any(|view| name.eq_ignore_ascii_case(view)) {
+            let next = words.peek();
+            let begins_name =
+                |piece: &Piece<'_>| is_one_of(piece, &begins) || is_one_of(piece, &[b",", b"(", b"."]);
+            let is_read = in_list && before.as_ref().is_some_and(begins_name);
+            if is_read || next.is_some_and(|next| next.is(b".") || next.is(b"(")) {
+                return true;
+            }
+        } else if piece.is(b"(") {
+            lists.push(in_list);
+        } else if piece.is(b")") {
+            lists.pop();
+        } else if let Some(last) = lists.last_mut() {
+            *last = is_one_of(&piece, &begins) || *last && !is_one_of(&piece, &ends);
+        }
+        before = Some(piece);
+    }
+    false
 }
 
 /// With so many digits it is a BIGINT of the width that the functions have.
@@ -341,6 +397,10 @@ pub(crate) fn asks_about_last(class: &Class) -> bool {
             | Verb::Set
             | Verb::Call
             | Verb::Create
+            | Verb::Alter
+            | Verb::Load
+            | Verb::Prepare
+            | Verb::Execute
             | Verb::Show
             | Verb::Get
     );

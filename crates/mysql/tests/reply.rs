@@ -332,7 +332,7 @@ fn warnings_of_before_a_prepare_that_weir_answers_are_shown_to_nobody() {
     assert_eq!(asked(&send(&mut front, &mut back, 1, &c::prepare("SELECT a FROM t")).to_server), [""; 0]);
     receive(&mut back, Some(&mut front), &[]);
     let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
-    assert_eq!(asked(&sent.to_server), ["SET @weir = NULL"]);
+    assert_eq!(asked(&sent.to_server), ["SET @_weir_s_own_ = NULL"]);
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn warnings_to_which_the_error_of_anothers_command_was_added_are_not_shown() {
     receive(&mut back, Some(second), &s::err(1, 1049, "Unknown database 'none'"));
     receive(&mut back, Some(second), &s::ok(IDLE));
     let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
-    assert_eq!(asked(&sent.to_server), ["SET @weir = NULL"]);
+    assert_eq!(asked(&sent.to_server), ["SET @_weir_s_own_ = NULL"]);
 }
 
 #[test]

@@ -187,7 +187,8 @@ impl Front {
     fn finish_locks(&mut self, class: &Class, act: Act, outcome: &Outcome) {
         // Those that are counted are looked after there.
         let named = self.locks.contains(Locks::NAMED);
-        if outcome.any_ok {
+        // Code that fails keeps what it has taken before.
+        if outcome.any_ok || outcome.failed && class.code.contains(Pin::SessionLock) {
             self.locks.insert(class.takes);
         }
         if outcome.any_ok && !outcome.failed && class.statements == 1 && has_run(class, outcome) {

@@ -9,6 +9,7 @@
 
 use super::build::Language;
 use super::dynamic::Dynamic;
+use super::handled::Handled;
 use super::made::Made;
 use super::strings::Strings;
 use super::{Doings, NameKey};
@@ -96,7 +97,7 @@ pub(super) struct Code {
     last: Word,
     last_kind: Kind,
     /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
-    handler: bool,
+    handler: Handled,
     /// Between DECLARE and BEGIN (PL/pgSQL).
     declares: bool,
     /// The statement begins with a word behind which only a variable's value can be meant (PL/pgSQL).
@@ -138,7 +139,7 @@ impl Code {
             label: false,
             last: Word::Name,
             last_kind: Kind::None,
-            handler: false,
+            handler: Handled::Nothing,
             declares: false,
             assigns: false,
             grants: false,
@@ -211,6 +212,8 @@ impl Code {
             (Uses::FOUND_ROWS, found_rows),
             (Uses::CONNECTION_ID, Uses::CODE_CONNECTION_ID),
             (Uses::TRACKERS, Uses::CODE_TRACKERS),
+            (Uses::WARNINGS, Uses::CODE_WARNINGS),
+            (Uses::DIAGNOSTICS, Uses::CODE_WARNINGS),
         ] {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(of_code);
@@ -293,7 +296,7 @@ impl Code {
         self.begins = true;
         self.tokens = 0;
         self.made_up = false;
-        self.handler = false;
+        self.handler = Handled::Nothing;
         self.depth = 0;
     }
 
@@ -315,7 +318,10 @@ impl Code {
         };
         if self.is_routine() && target.user_variables.is_empty() && target.assignments.iter().all(local) {
             // Names without a scope are local variables, unless the system has one of that name.
-            self.recogniser.set_pins(self.pins_before);
+            // What the values do is done all the same.
+            if !self.pins_before.contains(Pin::Setting) {
+                self.recogniser.take_back(Pin::Setting);
+            }
             let variables = target.assignments.iter().filter(|set| !of_row(set));
             let keys = variables.map(|set| NameKey::of(set.name.as_bytes()));
             self.facts.assigned.extend(keys.take(CODE_FACTS));
@@ -480,8 +486,8 @@ impl Code {
         {
             // The code goes on where the first statement has failed.
             self.counts = Counts::Unsure;
-            self.handler = true;
-        } else if self.handler && self.depth == 0 && self.begins_handled(word) {
+            self.handler = Handled::HANDLER;
+        } else if self.handler.ends_before(&token, word) {
             self.end_statement();
             let skipped = self.begin(&token, word);
             if !skipped {
@@ -503,28 +509,6 @@ impl Code {
             self.unknown();
         }
         self.recogniser.token(token);
-    }
-
-    /// The statement of a handler begins with one of these; conditions have none of them.
-    fn begins_handled(&self, word: Word) -> bool {
-        matches!(
-            word,
-            Word::Begin
-                | Word::Set
-                | Word::Select
-                | Word::Insert
-                | Word::Update
-                | Word::Delete
-                | Word::Replace
-                | Word::Call
-                | Word::Rollback
-                | Word::Commit
-                | Word::Get
-                | Word::Resignal
-                | Word::Signal
-                | Word::If
-                | Word::Do
-        )
     }
 }
 

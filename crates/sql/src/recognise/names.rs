@@ -336,8 +336,8 @@ impl Recogniser {
     }
 
     /// Takes back what a statement was thought to leave.
-    pub(crate) fn set_pins(&mut self, pins: Pins) {
-        self.class.pins = pins;
+    pub(crate) fn take_back(&mut self, pin: Pin) {
+        self.class.pins.remove(pin);
     }
 
     /// The code is at its end. Last: something in it does more than read.
