@@ -155,6 +155,8 @@ bit_set! {
         /// MySQL: code that it runs asks for warnings or diagnostics, perhaps before it runs a statement of its
         /// own.
         CODE_WARNINGS,
+        /// MySQL: code that it runs has the name of what GET DIAGNOSTICS says of the origin of a condition.
+        CODE_STATES,
         /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs
         /// what is not read.
         CODE_SELECTS,

@@ -148,7 +148,8 @@ impl Back {
                     return true;
                 }
                 // One of its kind is as good, for whoever does not look at where it came from.
-                let signal = warnings.signal(by_code || says.has(Says::STATES));
+                let signal =
+                    warnings.signal(class.uses.contains(Uses::CODE_STATES) || says.has(Says::STATES));
                 if let Some(signal) = signal.filter(|_| !says.has(Says::ORIGINS)) {
                     put_query(out, &signal);
                     entry.ahead.push_back(Ahead::Signal);

@@ -371,22 +371,22 @@ impl Front {
 }
 
 /// `CREATE [OR REPLACE] TEMPORARY TABLE [IF NOT EXISTS] name ...`
-fn table_made(schema: Option<&str>, words: &mut Words<'_>) -> Option<Box<[u8]>> {
+fn table_made<'a>(schema: Option<&'a str>, words: &mut Words<'a>) -> Option<Box<[u8]>> {
     let word = words.find(|piece| !any(piece, &[b"CREATE", b"OR", b"REPLACE"]))?;
     let table = words.next()?;
     (word.is(b"TEMPORARY") && table.is(b"TABLE")).then_some(())?;
     let first = words.find(|piece| !any(piece, &[b"IF", b"NOT", b"EXISTS"]))?;
-    Some(table(schema, first, words)?.0)
+    Some(full_name(schema, first, words)?.0)
 }
 
 /// `DROP [TEMPORARY] TABLE [IF EXISTS] name, ...`
-fn tables_dropped(schema: Option<&str>, words: &mut Words<'_>) -> Option<Vec<Box<[u8]>>> {
+fn tables_dropped<'a>(schema: Option<&'a str>, words: &mut Words<'a>) -> Option<Vec<Box<[u8]>>> {
     let table = words.find(|piece| !any(piece, &[b"DROP", b"TEMPORARY"]))?;
     any(&table, &[b"TABLE", b"TABLES"]).then_some(())?;
     let mut first = words.find(|piece| !any(piece, &[b"IF", b"EXISTS"]))?;
     let mut names = Vec::new();
     loop {
-        let (name, next) = table(schema, first, words)?;
+        let (name, next) = full_name(schema, first, words)?;
         names.push(name);
         match next {
             Some(next) if next.is(b",") => first = words.next()?,
@@ -399,7 +399,7 @@ fn tables_dropped(schema: Option<&str>, words: &mut Words<'_>) -> Option<Vec<Box
 }
 
 /// A table's name in full, and the piece behind it.
-fn table<'a>(
+fn full_name<'a>(
     schema: Option<&'a str>,
     first: Piece<'a>,
     words: &mut Words<'a>,

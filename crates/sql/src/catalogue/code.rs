@@ -9,7 +9,7 @@
 
 use super::build::Language;
 use super::dynamic::Dynamic;
-use super::handled::Handled;
+use super::handled::{Handled, Within};
 use super::made::Made;
 use super::strings::Strings;
 use super::{Doings, NameKey};
@@ -98,6 +98,10 @@ pub(super) struct Code {
     last_kind: Kind,
     /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
     handler: Handled,
+    within: Within,
+    /// What its statements ask of the one before, and whether one does that is not in a handler.
+    asks: Uses,
+    asks_outside: bool,
     /// Between DECLARE and BEGIN (PL/pgSQL).
     declares: bool,
     /// The statement begins with a word behind which only a variable's value can be meant (PL/pgSQL).
@@ -140,6 +144,9 @@ impl Code {
             last: Word::Name,
             last_kind: Kind::None,
             handler: Handled::Nothing,
+            within: Within::default(),
+            asks: Uses::NONE,
+            asks_outside: false,
             declares: false,
             assigns: false,
             grants: false,
@@ -159,8 +166,12 @@ impl Code {
         if code.dynamic.is_some() {
             code.unknown();
         }
-        let Code { recogniser, mut facts, ran, counts, .. } = code;
-        let (class, noted, alone) = recogniser.finish_code();
+        let Code { recogniser, mut facts, ran, counts, asks, asks_outside, .. } = code;
+        let (mut class, noted, alone) = recogniser.finish_code();
+        class.uses.insert(asks);
+        if asks_outside {
+            facts.own.uses.insert(Uses::CODE_WARNINGS);
+        }
         facts.names = noted.names;
         facts.calls = noted.calls;
         let overflow =
@@ -212,8 +223,6 @@ impl Code {
             (Uses::FOUND_ROWS, found_rows),
             (Uses::CONNECTION_ID, Uses::CODE_CONNECTION_ID),
             (Uses::TRACKERS, Uses::CODE_TRACKERS),
-            (Uses::WARNINGS, Uses::CODE_WARNINGS),
-            (Uses::DIAGNOSTICS, Uses::CODE_WARNINGS),
         ] {
             if class.uses.contains(uses) {
                 facts.own.uses.insert(of_code);
@@ -291,6 +300,10 @@ impl Code {
                 self.assignment(target);
             }
         }
+        let asks = self.recogniser.take_uses(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        self.asks_outside |= !asks.is_empty() && !self.within.is_in();
+        self.asks.insert(asks);
+        self.within.end_statement();
         self.pins_before = self.recogniser.pins();
         self.facts.makes_code |= std::mem::take(&mut self.made).is_code();
         self.begins = true;
@@ -439,6 +452,13 @@ impl Code {
         if matches!(word, Word::Signal | Word::Resignal) && self.is_routine() {
             self.facts.own.uses.insert(Uses::RAISES);
         }
+        self.within.token(word, self.begins);
+        if [&b"returned_sqlstate"[..], b"class_origin", b"subclass_origin"]
+            .iter()
+            .any(|asked| token.text.eq_ignore_ascii_case(asked))
+        {
+            self.facts.own.uses.insert(Uses::CODE_STATES);
+        }
         if token.kind == Kind::Semicolon {
             self.end_statement();
             self.last = Word::Name;
@@ -489,6 +509,7 @@ impl Code {
             self.handler = Handled::HANDLER;
         } else if self.handler.ends_before(&token, word) {
             self.end_statement();
+            self.within.begin(word);
             let skipped = self.begin(&token, word);
             if !skipped {
                 self.recogniser.token(token);

@@ -2,6 +2,8 @@
 //!
 //! Any statement may stand there, so it is not looked for by the words that begin one: it begins with what
 //! can be no condition, and no comma between two.
+//!
+//! What a handler asks for warnings is about the condition it handles, not about a statement before the code.
 
 use crate::token::{Kind, Token};
 use crate::words::Word;
@@ -46,5 +48,48 @@ impl Handled {
             }
         };
         false
+    }
+}
+
+/// Whether the code is in the statement of a handler. In doubt it is not.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Within {
+    /// Blocks that are open, with that of the handler.
+    blocks: u32,
+    /// It is a statement that is no block.
+    alone: bool,
+    /// END has come: a block's, if nothing else is named behind it.
+    ends: bool,
+}
+
+impl Within {
+    pub(super) fn is_in(self) -> bool {
+        self.alone || self.blocks > 0
+    }
+
+    /// The statement of a handler begins with this word.
+    pub(super) fn begin(&mut self, word: Word) {
+        match word {
+            Word::Begin => self.blocks += 1,
+            _ => self.alone = self.blocks == 0,
+        }
+    }
+
+    /// A token, and whether a statement begins with it.
+    pub(super) fn token(&mut self, word: Word, begins: bool) {
+        if std::mem::take(&mut self.ends)
+            && !matches!(word, Word::If | Word::Case | Word::Loop | Word::Repeat | Word::While | Word::For)
+        {
+            self.blocks = self.blocks.saturating_sub(1);
+        }
+        if begins && self.blocks > 0 {
+            self.blocks += u32::from(word == Word::Begin);
+            self.ends = word == Word::End;
+        }
+    }
+
+    /// A statement is over.
+    pub(super) fn end_statement(&mut self) {
+        self.alone = false;
     }
 }

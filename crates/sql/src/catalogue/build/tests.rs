@@ -315,6 +315,16 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     b.function(routine("f_like", "BEGIN DECLARE x INT; SET x = 'abc' LIKE @p; RETURN x; END"));
     b.function(routine("p_warnings", "SHOW WARNINGS"));
     b.function(routine("p_diag", "BEGIN DECLARE m TEXT; GET DIAGNOSTICS CONDITION 1 m = MESSAGE_TEXT; END"));
+    b.function(routine(
+        "p_handled",
+        "BEGIN DECLARE m TEXT; DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF 1 THEN GET DIAGNOSTICS CONDITION 1 m = \
+         MESSAGE_TEXT; END IF; GET DIAGNOSTICS m = NUMBER; END; DECLARE CONTINUE HANDLER FOR NOT FOUND GET \
+         DIAGNOSTICS m = NUMBER; DELETE FROM t; END",
+    ));
+    b.function(routine(
+        "p_behind",
+        "BEGIN DECLARE m TEXT; DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SET m = 1; END; SHOW WARNINGS; END",
+    ));
     b.text_of(b"columns", On::Write, Language::Routine, b"SET NEW.c = (@b := 9)");
     b.function(routine("f_pure", "RETURN LOWER(a)"));
     b.function(routine(
@@ -383,6 +393,7 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert_eq!(variables("SELECT f_like(1)").as_deref(), Some("p"));
     let shows = |text: &str| by(dialect, text, &c).uses.contains(Uses::CODE_WARNINGS);
     assert!(shows("CALL p_warnings()") && shows("CALL p_diag()") && !shows("CALL p_local()"));
+    assert!(!shows("CALL p_handled()") && shows("CALL p_behind()"));
 }
 
 #[test]
