@@ -405,6 +405,7 @@ pub(crate) fn asks_about_last(class: &Class) -> bool {
             | Verb::Create
             | Verb::Alter
             | Verb::Load
+            | Verb::Handler
             | Verb::Prepare
             | Verb::Execute
             | Verb::Show
@@ -587,6 +588,7 @@ mod tests {
             "PREPARE q FROM CONCAT('SELECT ', FOUND_ROWS())",
             "EXECUTE IMMEDIATE 'SELECT ?' USING ROW_COUNT()",
             "EXECUTE q USING ROW_COUNT()",
+            "HANDLER t READ FIRST WHERE a = FOUND_ROWS()",
             "SHOW TABLES WHERE FOUND_ROWS() = 4",
             "SHOW STATUS WHERE Variable_name = 'x' AND FOUND_ROWS() = 4",
             "CREATE EVENT e ON SCHEDULE EVERY FOUND_ROWS() DAY DO SELECT 1",

@@ -117,10 +117,11 @@ pub(super) fn aliases(text: &[u8], fills: bool, asks: impl Fn(usize, usize) -> b
     };
     for piece in Words::new(text) {
         let is_inner = levels.len() > 1;
-        if piece.is(b")") && is_inner {
-            if let Some(mut level) = levels.pop() {
-                finish(&mut level, is_inner);
-            }
+        if piece.is(b")")
+            && is_inner
+            && let Some(mut level) = levels.pop()
+        {
+            finish(&mut level, is_inner);
         }
         let opens = piece.is(b"(");
         let Some(level) = levels.last_mut() else { return Vec::new() };

@@ -506,7 +506,7 @@ impl Code {
         {
             // The code goes on where the first statement has failed.
             self.counts = Counts::Unsure;
-            self.handler = Handled::HANDLER;
+            self.handler = Handled::For;
         } else if self.handler.ends_before(&token, word) {
             self.end_statement();
             self.within.begin(word);

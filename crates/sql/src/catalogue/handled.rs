@@ -13,7 +13,7 @@ use crate::words::Word;
 pub(super) enum Handled {
     /// There is no handler.
     Nothing,
-    /// FOR is next.
+    /// The word HANDLER has come: FOR is next.
     For,
     /// A condition is next.
     Condition,
@@ -26,9 +26,6 @@ pub(super) enum Handled {
 }
 
 impl Handled {
-    /// The word HANDLER has come.
-    pub(super) const HANDLER: Handled = Handled::For;
-
     /// The next token. True: the statement begins with it.
     pub(super) fn ends_before(&mut self, token: &Token<'_>, word: Word) -> bool {
         let is = |text: &[u8]| token.kind == Kind::Word && token.text.eq_ignore_ascii_case(text);
