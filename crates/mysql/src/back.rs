@@ -111,6 +111,8 @@ pub struct Back {
     tracks_schema: bool,
     /// MariaDB: texts of its client may be listed here, which SHOW PROFILES would tell others.
     pub(crate) has_profiles: bool,
+    /// MariaDB: a transaction of XA has begun here. A reset would leave its locks where nobody can end it.
+    pub(crate) has_xa: bool,
     /// What is set behind a reset of Weir's own.
     pub(crate) setup_behind_reset: Box<str>,
 }
@@ -144,6 +146,7 @@ impl Back {
             begins_otherwise: facts.begins_otherwise,
             tracks_schema: facts.tracks_schema,
             has_profiles: false,
+            has_xa: false,
             setup_behind_reset: setup_behind_reset(facts.role.as_deref()).into(),
             statements: ServerStatements::new(max_prepared_statements),
             capabilities: facts.capabilities,
@@ -258,7 +261,7 @@ impl weir_session::Back for Back {
     type Front = Front;
 
     fn is_never_reset(&self) -> bool {
-        self.begins_otherwise || self.has_profiles
+        self.begins_otherwise || self.has_profiles || self.has_xa
     }
 
     /// An account or a global setting was changed since its login: that is for new sessions.
@@ -295,6 +298,7 @@ impl weir_session::Back for Back {
             begins_otherwise: false,
             tracks_schema: self.tracks_schema,
             has_profiles: false,
+            has_xa: false,
             setup_behind_reset: Box::default(),
             statements: ServerStatements::new(most_statements),
             capabilities: self.capabilities,

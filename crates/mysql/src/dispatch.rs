@@ -28,7 +28,7 @@ use std::sync::Arc;
 use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_sql::catalogue::UnknownCode;
-use weir_sql::{Uses, Verb};
+use weir_sql::{Locks, Uses, Verb};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin};
 
 /// Of warnings that cannot be had.
@@ -90,6 +90,7 @@ impl Back {
             self.doubtful |= runs_user_code(&request.class);
         }
         self.doubtful |= request.class.unknown_code == UnknownCode::Reset;
+        self.has_xa |= front.traits.flavour == Flavour::MariaDb && request.class.takes.contains(Locks::XA);
         if changes {
             entry.unsettled = Some(self.knowledge.unsettle(changes_code(&front.request, bytes)));
         }

@@ -425,7 +425,7 @@ impl Back {
         }
         debug_assert!(!set.is_empty(), "nothing is in the way");
         let list: Vec<&str> = set.iter().map(|(_, assignment)| &**assignment).collect();
-        let list = if list.is_empty() { "@weir=NULL".to_owned() } else { list.join(",") };
+        let list = if list.is_empty() { "@_weir_s_own_=NULL".to_owned() } else { list.join(",") };
         put_query(out, &format!("SET {list}"));
         self.note_variables_here(set.iter().map(|(name, assignment)| (&**name, Some(&**assignment))));
     }

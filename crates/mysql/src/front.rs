@@ -704,6 +704,11 @@ impl Front {
         self.is_in_transaction() || !weir_session::Front::pins(self).is_empty()
     }
 
+    /// It has begun a transaction of XA, or prepared one.
+    pub(crate) fn has_xa(&self) -> bool {
+        self.locks.contains(Locks::XA)
+    }
+
     /// It is in a transaction.
     pub(crate) fn is_in_transaction(&self) -> bool {
         self.status & status::IN_TRANS != 0

@@ -18,6 +18,8 @@
 //! columns, messages), the client's own text is restored, see [`restored`]. A syntax error quotes the text
 //! from the position of the error: see [`cited`].
 
+mod items;
+
 use crate::session_state::Flavour;
 use crate::ssl_status;
 use crate::warnings::Warnings;
@@ -207,23 +209,17 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     if about_last && class.verb == Verb::Show && class.statements == 1 {
         let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
         let (head, rest) = text.split_at_checked(end)?;
-        let errors = crate::says::show_count(head)?;
-        let shown = count_shown(answers.warning_counts?, errors);
-        // A comment behind it is answered, too.
-        return Some([shown.as_bytes(), rest].concat().into());
+        if let Some(errors) = crate::says::show_count(head) {
+            let shown = count_shown(answers.warning_counts?, errors);
+            // A comment behind it is answered, too.
+            return Some([shown.as_bytes(), rest].concat().into());
+        }
     }
     if about_last && class.verb == Verb::Get && class.statements == 1 {
         return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count).map(Into::into);
     }
-    let mut out = Vec::new();
-    let mut at = 0;
-    let counts = if about_last { warning_counts(class, text, answers) } else { Vec::new() };
-    let mut counts = counts.into_iter().peekable();
-    let mut names = Vec::new();
+    let mut places = if about_last { warning_counts(class, text, answers) } else { Vec::new() };
     for call in class.calls() {
-        while let Some(count) = counts.next_if(|count| count.span.start < call.span.start) {
-            count.put(text, &mut at, &mut out, &mut names)?;
-        }
         let about_last = about_last && is_in_first(class, call.span);
         let statement = || statement_of(text, call.span.start as usize);
         let own_session = of_code && (!several || may_run_code(statement()));
@@ -252,10 +248,21 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
             | CallKind::Identity
             | CallKind::BackendPid => continue,
         };
-        Place { span: call.span, answer, bare: call.bare }.put(text, &mut at, &mut out, &mut names)?;
+        places.push(Place { span: call.span, answer, bare: call.bare, names: false });
     }
-    for count in counts {
-        count.put(text, &mut at, &mut out, &mut names)?;
+    if !places.is_empty() && (class.verb == Verb::Create || class.uses.contains(Uses::SUBQUERY)) {
+        let aliases = items::aliases(text, class.verb == Verb::Create, |start, end| {
+            places.iter().any(|place| (start..end).contains(&(place.span.start as usize)))
+        });
+        places.extend(aliases.into_iter().filter_map(|(at, alias)| {
+            let at = u32::try_from(at).ok()?;
+            Some(Place { span: Span { start: at, end: at }, answer: alias, bare: false, names: true })
+        }));
+    }
+    places.sort_by_key(|place| place.span.start);
+    let (mut out, mut at, mut names) = (Vec::new(), 0, Vec::new());
+    for place in places {
+        place.put(text, &mut at, &mut out, &mut names)?;
     }
     if at == 0 {
         return None;
@@ -291,23 +298,78 @@ fn may_run_code(statement: &[u8]) -> bool {
     calls || pieces.iter().any(|piece| is_one_of(piece, &names))
 }
 
+/// What the server says of its sessions.
+const VIEWS: [&[u8]; 10] = [
+    b"ps_thread_id",
+    b"ps_current_thread_id",
+    b"processlist",
+    b"performance_schema",
+    b"sys",
+    b"threads",
+    b"innodb_trx",
+    b"innodb_locks",
+    b"innodb_lock_waits",
+    b"is_used_lock",
+];
+
 /// The text reads what the server says of its sessions: there the client is its server's connection, and only
 /// by that number it finds itself.
 fn looks_at_servers(text: &[u8]) -> bool {
-    let views: [&[u8]; 10] = [
-        b"ps_thread_id",
-        b"ps_current_thread_id",
-        b"processlist",
-        b"performance_schema",
-        b"sys",
-        b"threads",
-        b"innodb_trx",
-        b"innodb_locks",
-        b"innodb_lock_waits",
-        b"is_used_lock",
-    ];
     let word = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
-    text.split(|b| !word(b)).any(|found| views.iter().any(|view| found.eq_ignore_ascii_case(view)))
+    let is_view = |name: &[u8]| VIEWS.iter().any(|view| name.eq_ignore_ascii_case(view));
+    // Where a string ends depends on settings, and what a comment says may be run.
+    let unclear = || text.contains(&b'\\') || text.windows(2).any(|two| matches!(two, b"*!" | b"M!"));
+    text.split(|b| !word(b)).any(is_view) && (unclear() || reads_views(text))
+}
+
+/// One of these stands where a table is read, is called, or is the schema of something; and is no alias,
+/// column or part of a string.
+fn reads_views(text: &[u8]) -> bool {
+    let begins: [&[u8]; 10] = [
+        b"FROM",
+        b"JOIN",
+        b"STRAIGHT_JOIN",
+        b"UPDATE",
+        b"INTO",
+        b"TABLE",
+        b"SHOW",
+        b"FULL",
+        b"LATERAL",
+        b"HANDLER",
+    ];
+    let ends: [&[u8]; 11] = [
+        b"SELECT", b"WHERE", b"GROUP", b"HAVING", b"ORDER", b"LIMIT", b"SET", b"ON", b"VALUES", b"UNION",
+        b"WINDOW",
+    ];
+    let is_one_of = |piece: &Piece<'_>, words: &[&[u8]]| words.iter().any(|word| piece.is(word));
+    let mut words = Words::new(text).peekable();
+    // In the list of tables, for each parenthesis that is open.
+    let mut lists = vec![false];
+    let mut before: Option<Piece<'_>> = None;
+    while let Some(piece) = words.next() {
+        let name = match piece.bytes {
+            [b'`', name @ .., b'`'] | [b'"', name @ .., b'"'] => name,
+            name => name,
+        };
+        let in_list = lists.last().copied().unwrap_or_default();
+        if VIEWS.iter().any(|view| name.eq_ignore_ascii_case(view)) {
+            let next = words.peek();
+            let begins_name =
+                |piece: &Piece<'_>| is_one_of(piece, &begins) || is_one_of(piece, &[b",", b"(", b"."]);
+            let is_read = in_list && before.as_ref().is_some_and(begins_name);
+            if is_read || next.is_some_and(|next| next.is(b".") || next.is(b"(")) {
+                return true;
+            }
+        } else if piece.is(b"(") {
+            lists.push(in_list);
+        } else if piece.is(b")") {
+            lists.pop();
+        } else if let Some(last) = lists.last_mut() {
+            *last = is_one_of(&piece, &begins) || *last && !is_one_of(&piece, &ends);
+        }
+        before = Some(piece);
+    }
+    false
 }
 
 /// With so many digits it is a BIGINT of the width that the functions have.
@@ -341,6 +403,11 @@ pub(crate) fn asks_about_last(class: &Class) -> bool {
             | Verb::Set
             | Verb::Call
             | Verb::Create
+            | Verb::Alter
+            | Verb::Load
+            | Verb::Handler
+            | Verb::Prepare
+            | Verb::Execute
             | Verb::Show
             | Verb::Get
     );
@@ -377,6 +444,8 @@ struct Place {
     span: Span,
     answer: String,
     bare: bool,
+    /// It names the item that it stands behind.
+    names: bool,
 }
 
 impl Place {
@@ -384,7 +453,10 @@ impl Place {
     fn put(&self, text: &[u8], at: &mut usize, out: &mut Vec<u8>, names: &mut Vec<Name>) -> Option<()> {
         let name = self.span.of(text)?;
         out.extend_from_slice(text.get(*at..self.span.start as usize)?);
-        if self.bare && !name.contains(&b'`') {
+        if self.names {
+            let put = self.answer.as_bytes().into();
+            names.push(Name { at: out.len(), put, said: Box::default(), shows: true });
+        } else if self.bare && !name.contains(&b'`') {
             let put = [self.answer.as_bytes(), b" AS `", name, b"`"].concat();
             names.push(Name { at: out.len(), put: put.into(), said: name.into(), shows: false });
         } else {
@@ -418,7 +490,7 @@ fn warning_counts(class: &Class, text: &[u8], answers: &Answers<'_>) -> Vec<Plac
         if is_in_first(class, variable.span) {
             let number = if variable.errors { errors } else { all };
             let answer = count_of(number);
-            found.push(Place { span: variable.span, answer, bare: variable.bare });
+            found.push(Place { span: variable.span, answer, bare: variable.bare, names: false });
         }
     }
     found
@@ -480,5 +552,116 @@ pub(crate) fn kill_self(class: &Class, text: &[u8]) -> Option<bool> {
         ["KILL"] | ["KILL", "CONNECTION"] => Some(false),
         ["KILL", "QUERY"] => Some(true),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use weir_sql::{Dialect, classify};
+
+    fn answers_of(flavour: Flavour) -> Answers<'static> {
+        Answers {
+            id: 1234,
+            row_count: 3,
+            found_rows: Some(4),
+            warning_counts: Some((0, 0)),
+            diagnostics: None,
+            own: ssl_status::Own::default(),
+            flavour,
+        }
+    }
+
+    /// As the server gets it.
+    fn put(text: &str) -> String {
+        let answers = answers_of(Flavour::MariaDb);
+        let class = classify(Dialect::MARIADB, text.as_bytes());
+        let rewritten = super::text(&class, text.as_bytes(), &answers, true);
+        rewritten.map_or_else(|| text.to_owned(), |found| String::from_utf8_lossy(&found.text).into_owned())
+    }
+
+    #[test]
+    fn whatever_evaluates_at_once_is_told_of_its_client_s_last_statement() {
+        for text in [
+            "LOAD DATA INFILE 'x' INTO TABLE w (a, @x) SET n = FOUND_ROWS()",
+            "LOAD DATA LOCAL INFILE 'x' INTO TABLE w (a, @x) SET n = ROW_COUNT()",
+            "PREPARE q FROM CONCAT('SELECT ', FOUND_ROWS())",
+            "EXECUTE IMMEDIATE 'SELECT ?' USING ROW_COUNT()",
+            "EXECUTE q USING ROW_COUNT()",
+            "HANDLER t READ FIRST WHERE a = FOUND_ROWS()",
+            "SHOW TABLES WHERE FOUND_ROWS() = 4",
+            "SHOW STATUS WHERE Variable_name = 'x' AND FOUND_ROWS() = 4",
+            "CREATE EVENT e ON SCHEDULE EVERY FOUND_ROWS() DAY DO SELECT 1",
+            "ALTER EVENT e ON SCHEDULE EVERY ROW_COUNT() DAY",
+        ] {
+            assert!(put(text).contains("IF(1,"), "{text}: {}", put(text));
+        }
+        let stored = "CREATE EVENT e ON SCHEDULE EVERY 1 DAY DO SELECT FOUND_ROWS()";
+        assert_eq!(put(stored), stored);
+    }
+
+    #[test]
+    fn items_of_inner_lists_keep_their_names() {
+        for (text, expected) in [
+            (
+                "SELECT `ROW_COUNT()` FROM (SELECT ROW_COUNT()) x",
+                "SELECT `ROW_COUNT()` FROM (SELECT IF(1,3,ROW_COUNT())\tAS `ROW_COUNT()`) x",
+            ),
+            (
+                "WITH c AS (SELECT CONNECTION_ID() + 1, 2) SELECT 1 FROM c",
+                "WITH c AS (SELECT CAST(1234 AS UNSIGNED) + 1\tAS `CONNECTION_ID() + 1`, 2) SELECT 1 FROM c",
+            ),
+            (
+                "CREATE TABLE d AS SELECT DISTINCT 2 * CONNECTION_ID() FROM t",
+                "CREATE TABLE d AS SELECT DISTINCT 2 * CAST(1234 AS UNSIGNED)\tAS `2 * CONNECTION_ID()` FROM t",
+            ),
+            // They have names.
+            (
+                "CREATE TABLE d SELECT CONNECTION_ID() a, CONNECTION_ID() AS b",
+                "CREATE TABLE d SELECT CAST(1234 AS UNSIGNED) a, CAST( 1234 AS UNSIGNED) AS b",
+            ),
+            // No item, or one whose name is the client's own text already.
+            (
+                "SELECT 1 + CONNECTION_ID(), (SELECT 1 FROM t WHERE a = CONNECTION_ID())",
+                "SELECT 1 + CAST(1234 AS UNSIGNED), (SELECT 1 FROM t WHERE a = CAST( 1234 AS UNSIGNED))",
+            ),
+        ] {
+            assert_eq!(put(text), expected);
+        }
+        let answers =
+            ["SELECT (SELECT 1 + CONNECTION_ID()) AS x", "CREATE TABLE d SELECT CONNECTION_ID() IS NULL"];
+        for text in answers {
+            let class = classify(Dialect::MARIADB, text.as_bytes());
+            let rewritten = super::text(&class, text.as_bytes(), &answers_of(Flavour::MySql), true);
+            let rewritten = rewritten.expect("it asks");
+            assert_eq!(rewritten.original().as_deref(), Some(text.as_bytes()));
+            let shown = restored(&rewritten.text, &rewritten.names, Flavour::MySql);
+            assert_eq!(shown.as_deref(), Some(text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn a_client_has_its_own_number_where_no_list_of_servers_is_read() {
+        for text in [
+            "SELECT CONNECTION_ID(), 'all threads' AS y",
+            "SELECT CONNECTION_ID() AS threads",
+            "SELECT CONNECTION_ID() threads, t.sys FROM t WHERE processlist = 1",
+            "/* sys */ SELECT CONNECTION_ID()",
+            "INSERT INTO w (who, n) VALUES ('the sys admin', CONNECTION_ID())",
+        ] {
+            assert!(put(text).contains("CAST(1234 AS UNSIGNED)"), "{text}: {}", put(text));
+        }
+        for text in [
+            "SELECT * FROM information_schema.processlist WHERE id = CONNECTION_ID()",
+            "SELECT * FROM t, threads WHERE processlist_id = CONNECTION_ID()",
+            "SELECT * FROM t JOIN `threads` x ON processlist_id = CONNECTION_ID()",
+            "SELECT (SELECT 1 FROM `performance_schema` . events WHERE a = CONNECTION_ID())",
+            "SELECT * FROM (t, innodb_trx) WHERE x = CONNECTION_ID()",
+            "SELECT sys.ps_thread_id(CONNECTION_ID())",
+            "SELECT IS_USED_LOCK('a') = CONNECTION_ID()",
+            "SELECT CONNECTION_ID() /*! FROM threads */",
+        ] {
+            assert_eq!(put(text), text);
+        }
     }
 }

@@ -31,6 +31,7 @@ use crate::frame;
 use crate::message::Command;
 use crate::message::greeting::is_mariadb;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use weir_sql::{Assignment, Encoding};
 use weir_wire::limits;
 
@@ -286,9 +287,59 @@ pub(crate) enum Charset {
     ServerDefault,
 }
 
-/// Literals of [`Slot::BASED`], in that order, as a session had them at its login; `None` where there is no
-/// safe one.
-pub(crate) type Base = Arc<Vec<Option<Box<str>>>>;
+/// What a session has had at its login.
+pub(crate) type Base = Arc<AtLogin>;
+
+/// Literals of [`Slot::BASED`], in that order; `None` where there is no safe one.
+#[derive(Debug, Default)]
+pub(crate) struct AtLogin {
+    values: Vec<Option<Box<str>>>,
+    /// Counts changes of global settings; and what it was when these were last found to be so.
+    changes: weir_session::login::Changes,
+    born: AtomicU64,
+}
+
+impl AtLogin {
+    pub(crate) fn new(
+        values: Vec<Option<Box<str>>>,
+        changes: weir_session::login::Changes,
+        born: u64,
+    ) -> AtLogin {
+        AtLogin { values, changes, born: AtomicU64::new(born) }
+    }
+
+    /// A global setting may be another one by now: a session that begins anew would have that.
+    pub(crate) fn is_outdated(&self) -> bool {
+        self.changes.load(Relaxed) != self.born.load(Relaxed)
+    }
+
+    /// A later login has found the same.
+    pub(crate) fn is_confirmed_by(&self, later: &AtLogin) {
+        self.born.fetch_max(later.born.load(Relaxed), Relaxed);
+    }
+}
+
+impl std::ops::Deref for AtLogin {
+    type Target = [Option<Box<str>>];
+    fn deref(&self) -> &Self::Target {
+        &self.values
+    }
+}
+
+// When they were found is no part of what they are: sessions are compared by it.
+impl PartialEq for AtLogin {
+    fn eq(&self, other: &AtLogin) -> bool {
+        self.values == other.values
+    }
+}
+
+impl Eq for AtLogin {}
+
+impl std::hash::Hash for AtLogin {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.values.hash(state);
+    }
+}
 
 /// What moves with a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -696,6 +747,10 @@ mod tests {
     use super::changes::{characteristics, mode_of, names_literal};
     use super::*;
 
+    fn at_login(values: impl Iterator<Item = Option<Box<str>>>) -> Base {
+        Arc::new(AtLogin { values: values.collect(), ..AtLogin::default() })
+    }
+
     fn server() -> ServerState {
         server_of(Flavour::MySql)
     }
@@ -709,11 +764,11 @@ mod tests {
             settings_known: true,
             restricted: false,
             flavour,
-            base: Slot::BASED
-                .iter()
-                .map(|slot| Some(if slot.kind() == Kind::Text { "'base'" } else { "1" }.into()))
-                .collect::<Vec<_>>()
-                .into(),
+            base: at_login(
+                Slot::BASED
+                    .iter()
+                    .map(|slot| Some(if slot.kind() == Kind::Text { "'base'" } else { "1" }.into())),
+            ),
         }
     }
 
@@ -844,8 +899,7 @@ mod tests {
 
     #[test]
     fn modes_that_are_made_of_the_one_before() {
-        let base: Base =
-            Slot::BASED.iter().map(|_| Some("'STRICT_TRANS_TABLES,ANSI'".into())).collect::<Vec<_>>().into();
+        let base = at_login(Slot::BASED.iter().map(|_| Some("'STRICT_TRANS_TABLES,ANSI'".into())));
         let state = State { base: Some(base), ..State::new(45, true) };
         for (value, expected) in [
             ("CONCAT(@@sql_mode, ',X')", Some("'STRICT_TRANS_TABLES,ANSI,X'")),

@@ -50,8 +50,9 @@ impl Welcomes {
             self.born = born;
         }
         // One that says the same stays the same: clients are compared by it.
-        if self.base.as_ref() != Some(&back.session.base) {
-            self.base = Some(back.session.base.clone());
+        match &self.base {
+            Some(base) if *base == back.session.base => base.is_confirmed_by(&back.session.base),
+            Some(_) | None => self.base = Some(back.session.base.clone()),
         }
     }
 

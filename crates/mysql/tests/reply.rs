@@ -12,7 +12,7 @@ use weir_mysql::message::{Capabilities, Command, status};
 use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_session::login::KillOutcome;
-use weir_sql::catalogue::{Catalogue, Knowledge};
+use weir_sql::catalogue::{Builder, Catalogue, Function, Knowledge, Language, Volatility};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL, Pin};
 
 const COLUMNS: &[&str] = &["a", "b"];
@@ -332,7 +332,7 @@ fn warnings_of_before_a_prepare_that_weir_answers_are_shown_to_nobody() {
     assert_eq!(asked(&send(&mut front, &mut back, 1, &c::prepare("SELECT a FROM t")).to_server), [""; 0]);
     receive(&mut back, Some(&mut front), &[]);
     let sent = send(&mut front, &mut back, 1, &c::query("SHOW WARNINGS"));
-    assert_eq!(asked(&sent.to_server), ["SET @weir = NULL"]);
+    assert_eq!(asked(&sent.to_server), ["SET @_weir_s_own_ = NULL"]);
 }
 
 #[test]
@@ -366,7 +366,7 @@ fn warnings_to_which_the_error_of_anothers_command_was_added_are_not_shown() {
     receive(&mut back, Some(second), &s::err(1, 1049, "Unknown database 'none'"));
     receive(&mut back, Some(second), &s::ok(IDLE));
     let sent = send(first, &mut back, 1, &c::query("SHOW WARNINGS"));
-    assert_eq!(asked(&sent.to_server), ["SET @weir = NULL"]);
+    assert_eq!(asked(&sent.to_server), ["SET @_weir_s_own_ = NULL"]);
 }
 
 #[test]
@@ -599,6 +599,106 @@ fn a_lock_that_was_freed_pins_no_more() {
         exchange(&mut front, &mut back, &c::query(text), &s::result(&["x"], &[&["1"]]));
         assert_eq!(front.pins().contains(Pin::SessionLock), pinned, "{text}");
     }
+}
+
+/// A database with one procedure.
+fn with_procedure(name: &str, body: &str) -> std::sync::Arc<Knowledge> {
+    let mut builder = Builder::new(weir_sql::Dialect::MYSQL);
+    builder.function(Function {
+        name: name.as_bytes(),
+        language: Language::Routine,
+        volatility: Volatility::Volatile,
+        extension: b"",
+        body: body.as_bytes(),
+    });
+    Knowledge::settled(builder.finish())
+}
+
+#[test]
+fn a_lock_of_code_that_fails_stays_its_client_s() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    let body = "BEGIN FLUSH TABLES t WITH READ LOCK; SIGNAL SQLSTATE '45000'; END";
+    front.know(&with_procedure("p", body));
+    back.know(&with_procedure("p", body));
+    send(&mut front, &mut back, 1, &c::query("CALL p()"));
+    receive(&mut back, Some(&mut front), &[s::err(1, 1644, "Signalled"), s::ok(IDLE)].concat());
+    assert!(front.pins().contains(Pin::SessionLock));
+    send(&mut front, &mut back, 1, &c::query("UNLOCK TABLES"));
+    receive(&mut back, Some(&mut front), &s::ok(IDLE));
+    assert!(!front.pins().contains(Pin::SessionLock));
+}
+
+#[test]
+fn a_temporary_table_is_that_of_the_schema_its_statement_was_prepared_in() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::query("USE a"), &s::ok_with(1, IDLE, 0, &s::schema_change("a")));
+    send(&mut front, &mut back, 1, &c::prepare("CREATE TEMPORARY TABLE tt (a INT)"));
+    receive(&mut back, Some(&mut front), &s::prepared(1, 0));
+    exchange(&mut front, &mut back, &c::query("USE b"), &s::ok_with(1, IDLE, 0, &s::schema_change("b")));
+    assert_eq!(asked(&send(&mut front, &mut back, 1, &c::execute(1)).to_server)[0], "InitDb a");
+    receive(&mut back, Some(&mut front), &s::ok(IDLE).repeat(2));
+    assert!(front.pins().contains(Pin::TemporaryTable));
+    for (text, pinned) in [("DROP TABLE IF EXISTS tt", true), ("DROP TABLE a.tt", false)] {
+        let sent = send(&mut front, &mut back, 1, &c::query(text));
+        receive(&mut back, Some(&mut front), &s::ok(IDLE).repeat(asked(&sent.to_server).len()));
+        assert_eq!(front.pins().contains(Pin::TemporaryTable), pinned, "{text}");
+    }
+}
+
+#[test]
+fn mariadb_s_transactions_of_xa_end_with_their_server_and_not_by_a_reset() {
+    let mut back = back_with(7, connect_params(None), "11.4.2-MariaDB");
+    back.know(&knowledge());
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::query("XA START 'x'"), &s::ok(OPEN));
+    assert!(back.is_never_reset());
+    exchange(&mut front, &mut back, &c::query("XA END 'x'"), &s::ok(OPEN));
+    exchange(&mut front, &mut back, &c::query("XA PREPARE 'x'"), &s::ok(IDLE));
+    assert!(back.is_never_reset() && !back.is_broken());
+    send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
+    receive(&mut back, Some(&mut front), &[s::ok(IDLE), s::ok(IDLE)].concat());
+    assert!(back.is_broken() && front.pins().is_empty());
+}
+
+#[test]
+fn a_reset_begins_with_the_global_settings_of_now() {
+    let params = connect_params(None);
+    let changes = params.changes.clone();
+    let mut back = back_with(7, params, "9.7.4");
+    back.know(&knowledge());
+    let mut front = front(1, MODERN, &mut back);
+    let reset = c::command(Command::ResetConnection, &[]);
+    let mut early = common::front(2, MODERN, &mut back);
+    assert_eq!(send(&mut early, &mut back, 2, &reset).to_server, [0; 0], "nothing has changed");
+    changes.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let sent = send(&mut front, &mut back, 1, &reset);
+    assert_eq!(asked(&sent.to_server)[0], "ResetConnection");
+    let got = receive(&mut back, Some(&mut front), &[s::ok(IDLE), s::ok(IDLE)].concat());
+    let questions = asked(&got.to_server);
+    assert!(got.to_client == s::ok(IDLE) && questions[0].starts_with("SELECT @@session.autocommit"));
+    let names: Vec<&str> =
+        questions[0].trim_start_matches("SELECT ").trim_end_matches(" LIMIT 1").split(',').collect();
+    let values: Vec<&str> = names
+        .iter()
+        .map(|name| match *name {
+            "@@session.sql_mode" => "ANSI",
+            "@@session.time_zone" => "SYSTEM",
+            "@@session.transaction_isolation" => "REPEATABLE-READ",
+            "@@session.lc_time_names" => "en_US",
+            "@@session.default_storage_engine" => "InnoDB",
+            _ => "1",
+        })
+        .collect();
+    let got = receive(&mut back, Some(&mut front), &s::result(&names, &[&values]));
+    assert_eq!(got.done, [(1, Boundary::Idle)]);
+    assert!(front.pins().is_empty());
+    // It takes what it has begun with to others.
+    let mut other = common::back(8);
+    let sent = send(&mut front, &mut other, 1, &c::query("SELECT a, b FROM t"));
+    let said = asked(&sent.to_server).join(";");
+    assert!(said.contains("sql_mode='ANSI'") && !said.contains("en_US"), "{said}");
 }
 
 #[test]

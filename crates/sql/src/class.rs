@@ -154,6 +154,11 @@ bit_set! {
         CODE_FOUND_ROWS,
         /// The same of [`Uses::TRACKERS`].
         CODE_TRACKERS,
+        /// MySQL: code that it runs asks for warnings or diagnostics, perhaps before it runs a statement of its
+        /// own.
+        CODE_WARNINGS,
+        /// MySQL: code that it runs has the name of what GET DIAGNOSTICS says of the origin of a condition.
+        CODE_STATES,
         /// MySQL: code that it runs may change `FOUND_ROWS()`: it has SELECT somewhere, DO, UPDATE, or runs
         /// what is not read.
         CODE_SELECTS,
@@ -184,8 +189,10 @@ bit_set! {
         INSTANCE,
         /// `GET_LOCK()`.
         NAMED,
-        /// `BACKUP STAGE`, `BACKUP LOCK` (MariaDB).
+        /// `BACKUP STAGE` (MariaDB).
         BACKUP,
+        /// `BACKUP LOCK` (MariaDB), which BACKUP UNLOCK frees, and no BACKUP STAGE END.
+        BACKUP_LOCK,
         /// `pg_advisory_lock()` and its session-wide kin.
         ADVISORY,
         /// An XA transaction between START and COMMIT or ROLLBACK.

@@ -20,16 +20,16 @@ use weir_sql::{Uses, Verb};
 const CLEAR_WARNINGS: &str = "DO (SELECT 1 FROM (SELECT 1) x)";
 
 /// The same on MySQL, where it leaves FOUND_ROWS() as it is.
-const CLEAR_BY_SET: &str = "SET @weir = NULL";
+const CLEAR_BY_SET: &str = "SET @_weir_s_own_ = NULL";
 
 /// It makes ROW_COUNT() 1.
-pub(super) const ONE_ROW: &str = "SELECT NULL INTO @weir";
+pub(super) const ONE_ROW: &str = "SELECT NULL INTO @_weir_s_own_";
 
 /// The same, and it clears warnings.
-const ONE_ROW_CLEAR: &str = "SELECT NULL INTO @weir FROM (SELECT 1) x";
+const ONE_ROW_CLEAR: &str = "SELECT NULL INTO @_weir_s_own_ FROM (SELECT 1) x";
 
 /// The same, and FOUND_ROWS() 1, which on MariaDB it is not by that.
-pub(super) const ONE_ROW_FOUND: &str = "SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir";
+pub(super) const ONE_ROW_FOUND: &str = "SELECT SQL_CALC_FOUND_ROWS NULL INTO @_weir_s_own_";
 
 /// It makes ROW_COUNT() -1, and leaves all else.
 pub(super) const COUNTS_NOTHING: &str = "SHOW WARNINGS LIMIT 0";
@@ -92,7 +92,9 @@ impl Back {
         let is_rewritten = front.request.extra.as_deref().is_some_and(|extra| extra.text.is_some());
         let has_answer = is_rewritten && front.request.says.has(Says::ONLY_HEAD_COUNTS);
         let asks = runs && !clears && !has_answer;
-        let asks = asks && class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        // Code begins with them on MariaDB.
+        let by_code = class.uses.contains(Uses::CODE_WARNINGS) && front.traits.flavour == Flavour::MariaDb;
+        let asks = asks && (by_code || class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS));
         let is_here = self.shows_warnings_of(Some(front));
         let is_answered = rewrite::asks_known_warnings(class)
             && front.warning_counts().is_some()
@@ -146,7 +148,8 @@ impl Back {
                     return true;
                 }
                 // One of its kind is as good, for whoever does not look at where it came from.
-                let signal = warnings.signal(says.has(Says::STATES));
+                let signal =
+                    warnings.signal(class.uses.contains(Uses::CODE_STATES) || says.has(Says::STATES));
                 if let Some(signal) = signal.filter(|_| !says.has(Says::ORIGINS)) {
                     put_query(out, &signal);
                     entry.ahead.push_back(Ahead::Signal);
@@ -386,7 +389,7 @@ pub(super) fn rows_of(rows: u64) -> String {
 /// A SELECT that makes ROW_COUNT() 1, and FOUND_ROWS() Weir's mark.
 fn marked_row() -> String {
     let rows = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(30));
-    format!("SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir FROM ({rows}) x, ({rows}) y LIMIT 1")
+    format!("SELECT SQL_CALC_FOUND_ROWS NULL INTO @_weir_s_own_ FROM ({rows}) x, ({rows}) y LIMIT 1")
 }
 
 /// A SELECT that makes ROW_COUNT() 1 and FOUND_ROWS() so many, for what can be brought.
@@ -397,7 +400,7 @@ pub(super) fn one_row_of(rows: u64) -> String {
         _ => {
             let all = rows_of(rows.min(MOST_ROWS_BROUGHT));
             // MariaDB warns of INTO behind FROM.
-            format!("SELECT SQL_CALC_FOUND_ROWS NULL INTO @weir FROM ({all}) x LIMIT 1")
+            format!("SELECT SQL_CALC_FOUND_ROWS NULL INTO @_weir_s_own_ FROM ({all}) x LIMIT 1")
         }
     }
 }

@@ -626,8 +626,10 @@ impl Front {
     }
 
     pub(super) fn find_reset(&mut self, len: usize, out: &mut Vec<u8>) -> Found {
-        // Nothing of this client is on any server but what would be brought there anew.
-        if self.pins().is_empty() && self.status & status::IN_TRANS == 0 {
+        // Nothing of this client is on any server but what would be brought there anew. What a session begins
+        // with may be something else by now: a server knows.
+        let is_outdated = self.state.base.as_ref().is_some_and(|base| base.is_outdated());
+        if self.pins().is_empty() && self.status & status::IN_TRANS == 0 && !is_outdated {
             self.reset_session();
             self.answered_here(0);
             self.put_ok(ok::OK, out);

@@ -4,7 +4,7 @@
 
 use super::{Act, AsksSession, Front, Outcome, Phase, Request, remove_setting};
 use crate::message::{Command, status};
-use crate::session_state::{Changes, Charset, Flavour, State};
+use crate::session_state::{Changes, Charset, Flavour, Slot, State};
 use weir_sql::catalogue::UnknownCode;
 use weir_sql::{Class, Locks, Transaction, Uses};
 use weir_wire::{Pin, Pins};
@@ -173,11 +173,24 @@ impl Front {
         true
     }
 
+    /// The session has begun anew with global settings that nobody has read yet: its server is asked.
+    pub(crate) fn ask_all_settings(&mut self) {
+        let has_value = |slot: &Slot| self.state.based(*slot).is_some();
+        let slots = Slot::BASED.iter().copied().filter(has_value).collect();
+        self.rare.get_or_insert_default().unasked = slots;
+    }
+
     /// A server has said what the settings are that were asked for; `None` when it has not, or in a way that
     /// cannot be said to others. They stay on it then.
     pub(crate) fn keep_settings(&mut self, values: Option<Vec<Box<str>>>) {
         let slots = self.take_unasked();
-        let kept = values.is_some_and(|values| self.state.apply(slots.into_iter().zip(values).collect()));
+        let state = &self.state;
+        let is_own = |(slot, value): &(Slot, Box<str>)| {
+            // As it was at the login.
+            state.setting(*slot).is_some() || state.based(*slot) != Some(&**value)
+        };
+        let own = values.map(|values| slots.into_iter().zip(values).filter(is_own).collect::<Vec<_>>());
+        let kept = own.is_some_and(|own| own.is_empty() || self.state.apply(own));
         if !kept {
             self.pins.insert(Pin::Setting);
         }
@@ -187,7 +200,8 @@ impl Front {
     fn finish_locks(&mut self, class: &Class, act: Act, outcome: &Outcome) {
         // Those that are counted are looked after there.
         let named = self.locks.contains(Locks::NAMED);
-        if outcome.any_ok {
+        // Code that fails keeps what it has taken before.
+        if outcome.any_ok || outcome.failed && class.code.contains(Pin::SessionLock) {
             self.locks.insert(class.takes);
         }
         if outcome.any_ok && !outcome.failed && class.statements == 1 && has_run(class, outcome) {

@@ -198,6 +198,9 @@ impl Front {
         execute: &Execute,
     ) -> Act {
         let class = &self.request.class;
+        // Names without a schema are those of the one in which it was prepared.
+        let statement = self.statements.as_deref().and_then(|all| all.get(number));
+        let schema = statement.and_then(|statement| statement.text.shape.schema.as_deref());
         let names_lock = class.takes.contains(Locks::NAMED) || self.locks.contains(Locks::NAMED);
         let said = || {
             let statement = self.statements.as_deref()?.get(number)?;
@@ -208,13 +211,18 @@ impl Front {
             text_with(text, &literals)
         };
         match names_lock.then(said).flatten() {
-            Some(said) => self.act_of(class, &said),
-            None => self.act_of(class, text),
+            Some(said) => self.act_in(schema, class, &said),
+            None => self.act_in(schema, class, text),
         }
     }
 
     /// What the text does to what is held here.
     pub(super) fn act_of(&self, class: &Class, text: &[u8]) -> Act {
+        self.act_in(self.state.schema.as_deref(), class, text)
+    }
+
+    /// The same in this schema.
+    fn act_in(&self, schema: Option<&str>, class: &Class, text: &[u8]) -> Act {
         let unread = Uses::EXECUTABLE_COMMENT | Uses::UNKNOWN_FUNCTION | Uses::BLOCK;
         let matters = match class.verb {
             Verb::Create => class.pins.contains(Pin::TemporaryTable),
@@ -247,8 +255,8 @@ impl Front {
             return Act::Other;
         }
         let found = match class.verb {
-            Verb::Create => self.table_made(&mut words()).map(Act::MakesTable),
-            Verb::Drop => self.tables_dropped(&mut words()).map(Act::DropsTables),
+            Verb::Create => table_made(schema, &mut words()).map(Act::MakesTable),
+            Verb::Drop => tables_dropped(schema, &mut words()).map(Act::DropsTables),
             Verb::Select | Verb::Do | Verb::Set => {
                 lock_asked(&mut words()).or_else(|| lock_tried(words()).map(Act::MayTakeLock))
             }
@@ -303,47 +311,6 @@ impl Front {
         let is_read =
             inner.statements == 1 && !inner.doubtful && inner.proven && !inner.uses.intersects(unseen);
         (is_read && leaves && (reads_or_writes || makes)).then_some(inner.ddl)
-    }
-
-    /// `CREATE [OR REPLACE] TEMPORARY TABLE [IF NOT EXISTS] name ...`
-    fn table_made(&self, words: &mut Words<'_>) -> Option<Box<[u8]>> {
-        let word = words.find(|piece| !any(piece, &[b"CREATE", b"OR", b"REPLACE"]))?;
-        let table = words.next()?;
-        (word.is(b"TEMPORARY") && table.is(b"TABLE")).then_some(())?;
-        let first = words.find(|piece| !any(piece, &[b"IF", b"NOT", b"EXISTS"]))?;
-        Some(self.table(first, words)?.0)
-    }
-
-    /// `DROP [TEMPORARY] TABLE [IF EXISTS] name, ...`
-    fn tables_dropped(&self, words: &mut Words<'_>) -> Option<Vec<Box<[u8]>>> {
-        let table = words.find(|piece| !any(piece, &[b"DROP", b"TEMPORARY"]))?;
-        any(&table, &[b"TABLE", b"TABLES"]).then_some(())?;
-        let mut first = words.find(|piece| !any(piece, &[b"IF", b"EXISTS"]))?;
-        let mut names = Vec::new();
-        loop {
-            let (name, next) = self.table(first, words)?;
-            names.push(name);
-            match next {
-                Some(next) if next.is(b",") => first = words.next()?,
-                Some(next) if !any(&next, &[b";", b"RESTRICT", b"CASCADE", b"WAIT", b"NOWAIT"]) => {
-                    return None;
-                }
-                Some(_) | None => return Some(names),
-            }
-        }
-    }
-
-    /// A table's name in full, and the piece behind it.
-    fn table<'a>(&self, first: Piece<'a>, words: &mut Words<'a>) -> Option<(Box<[u8]>, Option<Piece<'a>>)> {
-        let mut name = identifier(first)?;
-        let mut schema = self.state.schema.as_deref().map(str::as_bytes);
-        let mut next = words.next();
-        if next.is_some_and(|piece| piece.is(b".")) {
-            schema = Some(name);
-            name = identifier(words.next()?)?;
-            next = words.next();
-        }
-        Some(([schema?, name].join(&0).into(), next))
     }
 
     /// The request that did this is done.
@@ -401,6 +368,51 @@ impl Front {
         }
         self.held = Some(held).filter(|held| !held.is_empty());
     }
+}
+
+/// `CREATE [OR REPLACE] TEMPORARY TABLE [IF NOT EXISTS] name ...`
+fn table_made<'a>(schema: Option<&'a str>, words: &mut Words<'a>) -> Option<Box<[u8]>> {
+    let word = words.find(|piece| !any(piece, &[b"CREATE", b"OR", b"REPLACE"]))?;
+    let table = words.next()?;
+    (word.is(b"TEMPORARY") && table.is(b"TABLE")).then_some(())?;
+    let first = words.find(|piece| !any(piece, &[b"IF", b"NOT", b"EXISTS"]))?;
+    Some(full_name(schema, first, words)?.0)
+}
+
+/// `DROP [TEMPORARY] TABLE [IF EXISTS] name, ...`
+fn tables_dropped<'a>(schema: Option<&'a str>, words: &mut Words<'a>) -> Option<Vec<Box<[u8]>>> {
+    let table = words.find(|piece| !any(piece, &[b"DROP", b"TEMPORARY"]))?;
+    any(&table, &[b"TABLE", b"TABLES"]).then_some(())?;
+    let mut first = words.find(|piece| !any(piece, &[b"IF", b"EXISTS"]))?;
+    let mut names = Vec::new();
+    loop {
+        let (name, next) = full_name(schema, first, words)?;
+        names.push(name);
+        match next {
+            Some(next) if next.is(b",") => first = words.next()?,
+            Some(next) if !any(&next, &[b";", b"RESTRICT", b"CASCADE", b"WAIT", b"NOWAIT"]) => {
+                return None;
+            }
+            Some(_) | None => return Some(names),
+        }
+    }
+}
+
+/// A table's name in full, and the piece behind it.
+fn full_name<'a>(
+    schema: Option<&'a str>,
+    first: Piece<'a>,
+    words: &mut Words<'a>,
+) -> Option<(Box<[u8]>, Option<Piece<'a>>)> {
+    let mut name = identifier(first)?;
+    let mut schema = schema.map(str::as_bytes);
+    let mut next = words.next();
+    if next.is_some_and(|piece| piece.is(b".")) {
+        schema = Some(name);
+        name = identifier(words.next()?)?;
+        next = words.next();
+    }
+    Some(([schema?, name].join(&0).into(), next))
 }
 
 fn any(piece: &Piece<'_>, words: &[&[u8]]) -> bool {

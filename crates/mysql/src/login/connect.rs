@@ -21,7 +21,7 @@ use crate::message::greeting::Greeting;
 use crate::message::ok::{self, OkPacket};
 use crate::message::response::{HandshakeResponse, put_ssl_request};
 use crate::message::{Capabilities, Command, lenenc, status};
-use crate::session_state::{Base, Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
+use crate::session_state::{AtLogin, Base, Flavour, LOGIN_COLLATION, Slot, base_query, setup_query};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use weir_auth::{Job, JobDone};
@@ -362,7 +362,7 @@ impl Connect {
             let id = std::str::from_utf8(id).ok().and_then(|text| text.parse().ok());
             self.facts.id = id.unwrap_or(self.facts.id);
         }
-        self.facts.base = base.into();
+        self.facts.base = Arc::new(AtLogin::new(base, self.facts.changes.clone(), self.facts.born));
         Ok(())
     }
 

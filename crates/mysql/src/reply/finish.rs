@@ -69,7 +69,18 @@ impl Back {
             let pins = weir_session::Front::pins(front);
             self.doubtful |=
                 [Pin::Code, Pin::SqlPrepare, Pin::Unrecognised].iter().any(|&pin| pins.contains(pin));
+            // MariaDB leaves the locks of a transaction that XA has prepared where nobody can end it.
+            self.broken |= self.has_xa;
+            let is_outdated = weir_session::Back::is_outdated(self);
+            if !is_outdated {
+                front.traits = self.traits();
+            }
             front.reset_session();
+            if !is_outdated {
+                front.state.base = Some(self.session.base.clone());
+            } else if !self.session.base.is_empty() {
+                front.ask_all_settings();
+            }
             front.keep_beyond_reset();
         }
         self.has_profiles |= front.request.says.has(Says::PROFILES);
@@ -101,6 +112,7 @@ impl Back {
         entry.outcome.found_marked = entry.found_marked;
         entry.outcome.next_own = self.next_here == front.next_mark();
         let only_here = front.finish(&entry.outcome, self.server_id());
+        self.has_xa &= front.has_xa();
         self.note_found_rows(front, runs_text, last_here);
         if let Some(error) = &entry.refusal {
             match entry.outcome.appended {

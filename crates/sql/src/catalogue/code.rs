@@ -9,6 +9,7 @@
 
 use super::build::Language;
 use super::dynamic::Dynamic;
+use super::handled::{Handled, Within};
 use super::made::Made;
 use super::strings::Strings;
 use super::{Doings, NameKey};
@@ -99,7 +100,11 @@ pub(super) struct Code {
     last: Word,
     last_kind: Kind,
     /// `DECLARE ... HANDLER FOR`: a statement follows the conditions.
-    handler: bool,
+    handler: Handled,
+    within: Within,
+    /// What its statements ask of the one before, and whether one does that is not in a handler.
+    asks: Uses,
+    asks_outside: bool,
     /// Between DECLARE and BEGIN (PL/pgSQL).
     declares: bool,
     /// The statement begins with a word behind which only a variable's value can be meant (PL/pgSQL).
@@ -147,7 +152,10 @@ impl Code {
             label: false,
             last: Word::Name,
             last_kind: Kind::None,
-            handler: false,
+            handler: Handled::Nothing,
+            within: Within::default(),
+            asks: Uses::NONE,
+            asks_outside: false,
             declares: false,
             assigns: false,
             may_call: false,
@@ -170,8 +178,12 @@ impl Code {
         if code.dynamic.is_some() {
             code.unknown();
         }
-        let Code { recogniser, mut facts, ran, counts, .. } = code;
-        let (class, noted, alone) = recogniser.finish_code();
+        let Code { recogniser, mut facts, ran, counts, asks, asks_outside, .. } = code;
+        let (mut class, noted, alone) = recogniser.finish_code();
+        class.uses.insert(asks);
+        if asks_outside {
+            facts.own.uses.insert(Uses::CODE_WARNINGS);
+        }
         facts.names = noted.names;
         facts.calls = noted.calls;
         let overflow =
@@ -310,12 +322,16 @@ impl Code {
             self.unknown();
         }
         self.before_query = false;
+        let asks = self.recogniser.take_uses(Uses::WARNINGS | Uses::DIAGNOSTICS);
+        self.asks_outside |= !asks.is_empty() && !self.within.is_in();
+        self.asks.insert(asks);
+        self.within.end_statement();
         self.pins_before = self.recogniser.pins();
         self.facts.makes_code |= std::mem::take(&mut self.made).is_code();
         self.begins = true;
         self.tokens = 0;
         self.made_up = false;
-        self.handler = false;
+        self.handler = Handled::Nothing;
         self.depth = 0;
     }
 
@@ -337,7 +353,10 @@ impl Code {
         };
         if self.is_routine() && target.user_variables.is_empty() && target.assignments.iter().all(local) {
             // Names without a scope are local variables, unless the system has one of that name.
-            self.recogniser.set_pins(self.pins_before);
+            // What the values do is done all the same.
+            if !self.pins_before.contains(Pin::Setting) {
+                self.recogniser.take_back(Pin::Setting);
+            }
             let variables = target.assignments.iter().filter(|set| !of_row(set));
             let keys = variables.map(|set| NameKey::of(set.name.as_bytes()));
             self.facts.assigned.extend(keys.take(CODE_FACTS));
@@ -461,6 +480,13 @@ impl Code {
         if matches!(word, Word::Signal | Word::Resignal) && self.is_routine() {
             self.facts.own.uses.insert(Uses::RAISES);
         }
+        self.within.token(word, self.begins);
+        if [&b"returned_sqlstate"[..], b"class_origin", b"subclass_origin"]
+            .iter()
+            .any(|asked| token.text.eq_ignore_ascii_case(asked))
+        {
+            self.facts.own.uses.insert(Uses::CODE_STATES);
+        }
         if token.kind == Kind::Semicolon {
             self.end_statement();
             self.last = Word::Name;
@@ -522,9 +548,10 @@ impl Code {
         {
             // The code goes on where the first statement has failed.
             self.counts = Counts::Unsure;
-            self.handler = true;
-        } else if self.handler && self.depth == 0 && self.begins_handled(word) {
+            self.handler = Handled::For;
+        } else if self.handler.ends_before(&token, word) {
             self.end_statement();
+            self.within.begin(word);
             let skipped = self.begin(&token, word);
             if !skipped {
                 self.recogniser.token(token);
@@ -577,29 +604,6 @@ impl Code {
         }
         self.facts.writes |= writes && !locks_rows;
         false
-    }
-
-    /// The statement of a handler begins with one of these; conditions have none of them.
-    fn begins_handled(&self, word: Word) -> bool {
-        matches!(
-            word,
-            Word::Begin
-                | Word::Set
-                | Word::Select
-                | Word::Insert
-                | Word::Update
-                | Word::Delete
-                | Word::Replace
-                | Word::Call
-                | Word::Rollback
-                | Word::Commit
-                | Word::Get
-                | Word::Resignal
-                | Word::Signal
-                | Word::If
-                | Word::Case
-                | Word::Do
-        )
     }
 }
 

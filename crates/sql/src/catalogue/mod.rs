@@ -16,6 +16,7 @@ mod block;
 mod build;
 mod code;
 mod dynamic;
+mod handled;
 mod knowledge;
 mod made;
 mod strings;

@@ -279,9 +279,18 @@ impl Recogniser {
         let written = matches!(self.now.verb, Verb::Call | Verb::Load | Verb::Get)
             || (self.now.last.word == Word::Into && self.now.last.kind == Kind::Word)
             || (self.now.into && self.now.last.kind == Kind::Comma);
-        // `user@host` in statements about accounts.
-        let account = matches!(self.now.last.kind, Kind::Word | Kind::Quoted | Kind::Str)
-            && self.now.last.word == Word::Name
+        // `user@host` in statements about accounts. A word that stands there may as well be an operator (DIV,
+        // LIKE), so it counts where no expression can be: DEFINER=user@host.
+        let last = self.now.last;
+        let is_user = match last.kind {
+            Kind::Quoted | Kind::Str => last.word == Word::Name,
+            Kind::Word => {
+                let in_front = matches!(self.now.mode, Mode::Create | Mode::Alter) && self.now.step == 0;
+                in_front && self.now.before.kind == Kind::Equals && last.word == Word::Name
+            }
+            _ => false,
+        };
+        let account = is_user
             && matches!(self.now.verb, Verb::Create | Verb::Alter | Verb::Drop | Verb::Catalogue | Verb::Set);
         if !account && self.now.mode != Mode::Routine {
             self.names_variable(token);

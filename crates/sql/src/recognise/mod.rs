@@ -44,6 +44,8 @@ enum Mode {
     Rest,
     /// Nothing matters: the body of a routine up to its end.
     Routine,
+    /// CREATE or ALTER EVENT up to its body: the schedule is evaluated at once.
+    Event,
     Begin,
     StartWhat,
     Commit,

@@ -381,9 +381,19 @@ impl Recogniser {
         self.class.uses.intersects(uses)
     }
 
+    /// Which of these the statements since the last such question do.
+    pub(crate) fn take_uses(&mut self, uses: Uses) -> Uses {
+        let mut others = self.class.uses;
+        others.remove(uses);
+        let mut taken = self.class.uses;
+        taken.remove(others);
+        self.class.uses = others;
+        taken
+    }
+
     /// Takes back what a statement was thought to leave.
-    pub(crate) fn set_pins(&mut self, pins: Pins) {
-        self.class.pins = pins;
+    pub(crate) fn take_back(&mut self, pin: Pin) {
+        self.class.pins.remove(pin);
     }
 
     /// The code is at its end. Last: something in it does more than read.

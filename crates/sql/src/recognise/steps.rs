@@ -11,7 +11,7 @@ use crate::words::Word;
 pub(super) const LOAD_SETS: u8 = 3;
 /// The step behind CREATE TABLE.
 const OF_TABLE: u8 = 250;
-/// The step behind the first SELECT of CREATE TABLE.
+/// The step behind the first SELECT of CREATE TABLE, and in the schedule of an event.
 pub(super) const FILLED: u8 = 251;
 /// The step behind AS of CREATE TABLE (PostgreSQL).
 const OF_ROWS: u8 = 252;
@@ -64,6 +64,7 @@ impl Recogniser {
             Mode::Rest => {}
             Mode::With => self.with(word),
             Mode::Routine => self.body(token, word),
+            Mode::Event => self.event(token, word),
             Mode::Begin => self.begin(token, word),
             Mode::StartWhat => self.start_what(word),
             Mode::Commit => self.commit(word),
@@ -582,6 +583,17 @@ impl Recogniser {
             _ => false,
         };
         if has_body {
+            self.now.mode = if word == Word::Event { Mode::Event } else { Mode::Routine };
+            self.now.step = if word == Word::Event { FILLED } else { 1 };
+        }
+    }
+
+    /// The schedule of an event ends where DO begins its body. Only what the body asks is stored.
+    fn event(&mut self, token: &Token<'_>, word: Word) {
+        if token.kind == Kind::Word && word == Word::Do && self.now.depth == 0 {
+            let calls = self.class.details.as_deref().map_or(0, |details| details.calls.len());
+            self.now.calls_before = u8::try_from(calls).unwrap_or(u8::MAX);
+            self.now.step = 1;
             self.now.mode = Mode::Routine;
         }
     }
@@ -633,13 +645,19 @@ impl Recogniser {
         if word == Word::Status {
             self.pin(Pin::Setting);
         }
+        // All of the session are gone behind it; what they are is asked, or they stay where they are.
+        if word == Word::UserVariables && self.mariadb {
+            self.writes_variable();
+        }
     }
 
     fn backup(&mut self, word: Word) {
         match word {
             Word::Stage => return,
-            Word::End | Word::Unlock => self.class.frees.insert(Locks::BACKUP),
-            _ => self.takes(Locks::BACKUP),
+            Word::End => self.class.frees.insert(Locks::BACKUP),
+            Word::Unlock => self.class.frees.insert(Locks::BACKUP_LOCK),
+            _ if self.now.last.word == Word::Stage => self.takes(Locks::BACKUP),
+            _ => self.takes(Locks::BACKUP_LOCK),
         }
         self.now.mode = Mode::Rest;
     }

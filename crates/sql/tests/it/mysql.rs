@@ -456,6 +456,14 @@ fn user_variables() {
             ("GRANT ALL ON *.* TO 'u'@'h'", "catalogue ddl"),
             ("CREATE USER 'u'@'h' IDENTIFIED BY 'x'", "create ddl"),
             ("CREATE DEFINER=a@b VIEW v AS SELECT 1", "create ddl"),
+            // Behind an operator that is a word stands no host.
+            ("CREATE TABLE d SELECT 'abc' LIKE @a AS k", "create ddl @read"),
+            ("CREATE TABLE d SELECT 7 DIV@a", "create ddl @read"),
+            ("SET sql_safe_updates = NOT @a", "set +setting @read {sql_safe_updates=~NOT @a}"),
+            (
+                "SET sql_select_limit = 10 DIV @a, div_precision_increment = 8 DIV @a",
+                "set +setting @read {sql_select_limit=~10 DIV @a, div_precision_increment=~8 DIV @a}",
+            ),
         ],
     );
 }
@@ -656,8 +664,10 @@ fn mariadb() {
             ("BACKUP STAGE START", "backup +session_lock takes backup"),
             ("BACKUP STAGE BLOCK_COMMIT", "backup +session_lock takes backup"),
             ("BACKUP STAGE END", "backup frees backup"),
-            ("BACKUP LOCK t", "backup +session_lock takes backup"),
-            ("BACKUP UNLOCK", "backup frees backup"),
+            // Neither frees what the other does.
+            ("BACKUP LOCK t", "backup +session_lock takes backup_lock"),
+            ("BACKUP UNLOCK", "backup frees backup_lock"),
+            ("FLUSH USER_VARIABLES", "flush +user_variable @read @write"),
             ("SELECT NEXT VALUE FOR s", "select +sequence nextval"),
             ("SET @a = NEXT VALUE FOR s", "set +user_variable +sequence nextval @write {@a}"),
             ("SELECT s.nextval, s.currval", "select +sequence lastval nextval"),
@@ -748,6 +758,23 @@ fn definitions() {
                 "create ddl",
             ),
             ("ALTER EVENT e DO BEGIN SELECT 1; END", "alter ddl"),
+            // The schedule is evaluated at once; what its body asks and does is stored.
+            (
+                "CREATE EVENT e ON SCHEDULE AT '2031-01-01' + INTERVAL @a DAY DO SELECT @b, CONNECTION_ID()",
+                "create ddl @read",
+            ),
+            (
+                "CREATE EVENT e ON SCHEDULE AT NOW() + INTERVAL (@a := 5) DAY DO SELECT 1",
+                "create ddl +user_variable @read @write",
+            ),
+            (
+                "ALTER EVENT e ON SCHEDULE AT NOW() + INTERVAL (GET_LOCK('a', 0) + 1) DAY",
+                "alter ddl +session_lock takes named",
+            ),
+            (
+                "CREATE EVENT IF NOT EXISTS e ON SCHEDULE EVERY FOUND_ROWS() DAY DO SELECT ROW_COUNT(); SELECT 1",
+                "create x2 ddl found_rows found_rows[FOUND_ROWS()]",
+            ),
             ("CREATE FUNCTION f RETURNS STRING SONAME 'x.so'", "create ddl"),
             (
                 "CREATE ALGORITHM=UNDEFINED DEFINER=`a`@`b` SQL SECURITY DEFINER VIEW v AS SELECT 1",

@@ -42,6 +42,7 @@ const LOCKS: &[(Locks, &str)] = &[
     (Locks::INSTANCE, "instance"),
     (Locks::NAMED, "named"),
     (Locks::BACKUP, "backup"),
+    (Locks::BACKUP_LOCK, "backup_lock"),
     (Locks::ADVISORY, "advisory"),
     (Locks::XA, "xa"),
     (Locks::PG_BACKUP, "pg_backup"),

@@ -305,6 +305,27 @@ fn bodies_of_sql_and_of_mysql_are_read() {
         "p_handler",
         "BEGIN DECLARE EXIT HANDLER FOR SQLEXCEPTION SET time_zone = '+09:00'; SELECT 1; END",
     ));
+    b.function(routine(
+        "p_handler_locks",
+        "BEGIN DECLARE EXIT HANDLER FOR SQLSTATE VALUE '45000', NOT FOUND, 1062 FLUSH TABLES t WITH READ LOCK; END",
+    ));
+    b.function(routine("p_two", "BEGIN DECLARE x, y INT; SET x = 1, y = (@a := 3); END"));
+    b.function(routine("f_set_lock", "BEGIN DECLARE x INT; SET x = GET_LOCK('a', 0); RETURN x; END"));
+    b.function(routine("f_div", "BEGIN DECLARE x INT; SET x = i DIV @a; RETURN x; END"));
+    b.function(routine("f_like", "BEGIN DECLARE x INT; SET x = 'abc' LIKE @p; RETURN x; END"));
+    b.function(routine("p_warnings", "SHOW WARNINGS"));
+    b.function(routine("p_diag", "BEGIN DECLARE m TEXT; GET DIAGNOSTICS CONDITION 1 m = MESSAGE_TEXT; END"));
+    b.function(routine(
+        "p_handled",
+        "BEGIN DECLARE m TEXT; DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN IF 1 THEN GET DIAGNOSTICS CONDITION 1 m = \
+         MESSAGE_TEXT; END IF; GET DIAGNOSTICS m = NUMBER; END; DECLARE CONTINUE HANDLER FOR NOT FOUND GET \
+         DIAGNOSTICS m = NUMBER; DELETE FROM t; END",
+    ));
+    b.function(routine(
+        "p_behind",
+        "BEGIN DECLARE m TEXT; DECLARE EXIT HANDLER FOR SQLEXCEPTION BEGIN SET m = 1; END; SHOW WARNINGS; END",
+    ));
+    b.text_of(b"columns", On::Write, Language::Routine, b"SET NEW.c = (@b := 9)");
     b.function(routine("f_pure", "RETURN LOWER(a)"));
     b.function(routine(
         "p_page",
@@ -360,6 +381,19 @@ fn bodies_of_sql_and_of_mysql_are_read() {
     assert_eq!(variables("CALL p_at()").as_deref(), Some("a"));
     assert_eq!(variables("CALL p_into()").as_deref(), Some("b"));
     assert_eq!(variables("CALL p_local()"), None);
+    // The statement of a handler may be any.
+    assert!(pins("CALL p_handler_locks()").contains(Pin::SessionLock));
+    // The value of a local variable, or of a row's column, does what it does.
+    assert!(pins("CALL p_two()").contains(Pin::UserVariable));
+    assert!(!pins("CALL p_two()").contains(Pin::Setting));
+    assert!(pins("SELECT f_set_lock()").contains(Pin::SessionLock));
+    assert!(pins("INSERT INTO columns VALUES (1)").contains(Pin::UserVariable));
+    // Behind an operator that is a word stands no host of an account.
+    assert_eq!(variables("SELECT f_div(100)").as_deref(), Some("a"));
+    assert_eq!(variables("SELECT f_like(1)").as_deref(), Some("p"));
+    let shows = |text: &str| by(dialect, text, &c).uses.contains(Uses::CODE_WARNINGS);
+    assert!(shows("CALL p_warnings()") && shows("CALL p_diag()") && !shows("CALL p_local()"));
+    assert!(!shows("CALL p_handled()") && shows("CALL p_behind()"));
 }
 
 #[test]
