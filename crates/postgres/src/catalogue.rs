@@ -18,9 +18,9 @@ use weir_sql::catalogue::{Answer, Builder, Function, Language, On, Reading, Vola
 use weir_wire::{Boundary, INTERNAL, Reader};
 
 /// The state of the catalogue in one row: how many rows of each kind users have made, and the transactions
-/// that made them; of tables and views who has which name, for what is renamed keeps its code. Whatever changes what
-/// code runs changes a row of these. 16384 is the first number that is
-/// not the database's own (`FirstNormalObjectId`, access/transam.h).
+/// that made them; of tables, views and indexes who has which name, for what is renamed keeps its code.
+/// Whatever changes what code runs changes a row of these. 16384 is the first number that is not the
+/// database's own (`FirstNormalObjectId`, access/transam.h).
 macro_rules! fingerprint {
     () => {
         "SELECT 'z', pg_catalog.concat_ws(' ', \
