@@ -620,6 +620,11 @@ mod tests {
                 "CREATE TABLE d SELECT CONNECTION_ID() a, CONNECTION_ID() AS b",
                 "CREATE TABLE d SELECT CAST(1234 AS UNSIGNED) a, CAST( 1234 AS UNSIGNED) AS b",
             ),
+            // What stands behind the statement that fills a table is no column of it.
+            (
+                "CREATE TABLE d SELECT 1 a; SELECT CONNECTION_ID() + 1",
+                "CREATE TABLE d SELECT 1 a; SELECT CAST(1234 AS UNSIGNED) + 1",
+            ),
             // No item, or one whose name is the client's own text already.
             (
                 "SELECT 1 + CONNECTION_ID(), (SELECT 1 FROM t WHERE a = CONNECTION_ID())",

@@ -87,8 +87,8 @@ macro_rules! views {
             locking!(),
             "SELECT 'v', c.relname, pg_catalog.pg_get_viewdef(c.oid) FROM pg_catalog.pg_class c WHERE c.oid >= 16384 AND c.relkind IN ('v', 'm'); COMMIT",
             locking!(),
-            // The action; NULL where it is not certain at which DO it begins, behind a condition that may have
-            // one in it.
+            // The action; NULL where it is not certain at which DO it begins, behind a condition that may
+            // have one in it.
             "SELECT 'u', u.relname, CASE WHEN u.said LIKE '% WHERE % DO % DO %' AND u.ev_qual <> '<>' THEN NULL \
                 ELSE pg_catalog.regexp_replace(pg_catalog.regexp_replace(u.said, '^.*? DO ', ''), '^ *(ALSO |INSTEAD )? *[(]?', '') END, \
                 CASE WHEN u.ev_qual <> '<>' THEN pg_catalog.substring(u.said, ' WHERE (.*?) DO ') END \

@@ -323,8 +323,8 @@ impl Back {
         Arc::new(effects)
     }
 
-    /// Who keeps this server does not wait for others to read what it has changed: what runs meanwhile has nobody
-    /// read, and what it leaves must not go with a reset when the pin ends.
+    /// Who keeps this server does not wait for others to read what it has changed: what runs meanwhile has
+    /// nobody read, and what it leaves must not go with a reset when the pin ends.
     pub(crate) fn behind_its_change(&mut self, front: &Front, effects: Arc<Effects>) -> Arc<Effects> {
         if front.traces.pins().is_empty() {
             self.keeper_has_changed = false;

@@ -289,8 +289,9 @@ impl Effects {
                 .flatten();
         let executes = (alone && class.verb == Verb::Execute).then(|| class.name().map(Into::into)).flatten();
         let drops_all = Clears::DEALLOCATE_ALL | Clears::DISCARD_ALL;
-        // Only what user code may change: a temporary table without defaults and checks runs none. A view over
-        // code that makes one is none, nor what only mentions `pg_temp`, as functions do in their search path.
+        // Only what user code may change: a temporary table without defaults and checks runs none. A view
+        // over code that makes one is none, nor what only mentions `pg_temp`, as functions do in their search
+        // path.
         let temporary = class.pins.contains(Pin::TemporaryTable)
             && !class.code.contains(Pin::TemporaryTable)
             && class.makes_no_code;

@@ -154,8 +154,8 @@ bit_set! {
         CODE_FOUND_ROWS,
         /// The same of [`Uses::TRACKERS`].
         CODE_TRACKERS,
-        /// MySQL: code that it runs asks for warnings or diagnostics, perhaps before it runs a statement of its
-        /// own.
+        /// MySQL: code that it runs asks for warnings or diagnostics, perhaps before it runs a statement of
+        /// its own.
         CODE_WARNINGS,
         /// MySQL: code that it runs has the name of what GET DIAGNOSTICS says of the origin of a condition.
         CODE_STATES,

@@ -15,8 +15,8 @@ pub(crate) enum Kind {
     Quoted,
     /// A quoted identifier with Unicode escapes (`U&"..."`): its name is not known.
     Escaped,
-    /// A string; `text` is what is between the quotes, escapes as they stand. Of a dollar quote there is none,
-    /// and the token counts as cut.
+    /// A string; `text` is what is between the quotes, escapes as they stand. Of a dollar quote there is
+    /// none, and the token counts as cut.
     Str,
     /// A number. In MySQL also a name that begins with a digit.
     Number,

@@ -103,8 +103,10 @@ pub(super) fn aliases(text: &[u8], fills: bool, asks: impl Fn(usize, usize) -> b
     }
     let mut found = Vec::new();
     let mut levels = vec![Level::default()];
-    let mut finish = |level: &mut Level<'_>, is_inner: bool| {
-        let item = level.start.take().filter(|_| level.in_list && (is_inner || fills) && !level.is_named());
+    // What stands behind the first statement fills nothing.
+    let mut fills = fills;
+    let mut finish = |level: &mut Level<'_>, counts: bool| {
+        let item = level.start.take().filter(|_| level.in_list && counts && !level.is_named());
         if let Some(start) = item.filter(|start| asks(*start, level.end))
             && let Some(Ok(name)) = text.get(start..level.end).map(std::str::from_utf8)
             && name.len() <= NAME_BYTES
@@ -121,15 +123,16 @@ pub(super) fn aliases(text: &[u8], fills: bool, asks: impl Fn(usize, usize) -> b
             && is_inner
             && let Some(mut level) = levels.pop()
         {
-            finish(&mut level, is_inner);
+            finish(&mut level, true);
         }
         let opens = piece.is(b"(");
         let Some(level) = levels.last_mut() else { return Vec::new() };
         if piece.is(b"SELECT") {
             *level = Level { in_list: true, ..Level::default() };
         } else if piece.is(b",") || any(&piece, &ENDS) {
-            finish(level, is_inner);
+            finish(level, is_inner || fills);
             level.in_list &= piece.is(b",");
+            fills &= is_inner || !piece.is(b";");
         } else if level.in_list && !(level.start.is_none() && any(&piece, &MODIFIERS)) {
             level.start.get_or_insert(piece.start());
             level.end = piece.start() + piece.bytes.len();
@@ -140,7 +143,7 @@ pub(super) fn aliases(text: &[u8], fills: bool, asks: impl Fn(usize, usize) -> b
         }
     }
     if let [level] = levels.as_mut_slice() {
-        finish(level, false);
+        finish(level, fills);
     }
     found
 }

@@ -403,8 +403,8 @@ impl Code {
         }
         if self.made_up {
             self.recogniser.token(made_up_select(token.start));
-            // RETURN, IF, PERFORM, a variable or a label: no function, whatever parenthesis follows. Any other
-            // name in front of one is a call in an expression that was not seen to go on.
+            // RETURN, IF, PERFORM, a variable or a label: no function, whatever parenthesis follows. Any
+            // other name in front of one is a call in an expression that was not seen to go on.
             let calls = self.may_call && word == Word::Name && !is_keyword(token);
             if self.language != Language::Expression && token.kind == Kind::Word && !calls {
                 self.tokens = 1;

@@ -148,8 +148,8 @@ impl Lexer {
         at + 1
     }
 
-    /// The tag that closes a dollar quote ends before `end`. What it holds is mostly code, and is not kept: it
-    /// must not be taken for an empty string.
+    /// The tag that closes a dollar quote ends before `end`. What it holds is mostly code, and is not kept:
+    /// it must not be taken for an empty string.
     fn close_dollar(&mut self, end: usize, sink: &mut impl Sink) {
         self.continues = false;
         self.state = State::Code;
