@@ -747,7 +747,7 @@ def what_each_statement_costs_is_shown(_context):
         assert sum(calls for calls, _, _ in found.values()) == 20 and all(calls > 0 for calls, _, _ in found.values()), found
         # Who wants none has none.
         with Wire(w.target(user="boss", database="weir")) as boss:
-            boss.ask("set track_statements = 0")
+            boss.ask('set "console.track_statements" = 0')
         client.ask("select 1")
         eventually(lambda: costs(wire) == {}, "they are gone")
 
