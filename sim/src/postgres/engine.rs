@@ -36,12 +36,13 @@ pub const REPORTED: [(&str, &str); 12] = [
 ];
 
 /// Settings it knows and does not report. Names with a dot are known, too, and empty by default.
-const SILENT: [(&str, &str); 8] = [
+const SILENT: [(&str, &str); 9] = [
     ("array_nulls", "on"),
     ("backslash_quote", "safe_encoding"),
     ("lc_monetary", "C"),
     ("search_path", "public"),
     ("statement_timeout", "0"),
+    ("timezone_abbreviations", "Default"),
     ("transform_null_equals", "off"),
     ("work_mem", "4MB"),
     ("xmloption", "content"),
@@ -811,6 +812,7 @@ impl Engine {
                 "DISCARD ALL"
             }
             Command::DiscardSequences => "DISCARD SEQUENCES",
+            Command::DiscardPlans => "DISCARD PLANS",
             Command::DeallocateAll => {
                 self.statements.clear();
                 "DEALLOCATE ALL"

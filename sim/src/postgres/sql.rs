@@ -72,6 +72,8 @@ pub enum Command {
     DiscardAll,
     /// DISCARD SEQUENCES.
     DiscardSequences,
+    /// DISCARD PLANS.
+    DiscardPlans,
     /// DEALLOCATE ALL.
     DeallocateAll,
     /// A session lock.
@@ -270,6 +272,7 @@ fn command(text: &str) -> Command {
         ["UNLISTEN", ..] => Command::Unlisten,
         ["DISCARD", "ALL"] => Command::DiscardAll,
         ["DISCARD", "SEQUENCES"] => Command::DiscardSequences,
+        ["DISCARD", "PLANS"] => Command::DiscardPlans,
         ["DEALLOCATE", "ALL"] => Command::DeallocateAll,
         _ => Command::Unknown,
     }

@@ -342,6 +342,7 @@ impl Server {
                 self.run(&inner, Some(&zone_at_parse))
             }
             ["DISCARD", "SEQUENCES"] => done("DISCARD SEQUENCES"),
+            ["DISCARD", "PLANS"] => done("DISCARD PLANS"),
             ["discard" | "DISCARD", _] => {
                 if self.boundary != Boundary::Idle {
                     return Err(("25001", "DISCARD ALL cannot run inside a transaction block".into()));
