@@ -144,11 +144,14 @@ impl Checker {
 }
 
 /// Whoever got a server in this turn had waited longer than those who still wait. Only a place among the
-/// requests of others may be had before somebody older who wants a server alone.
+/// requests of others may be had before somebody older who wants a server alone; and whoever waits for the
+/// server that knows what it asks is passed over by others.
 fn in_order(before: &Audit, after: &Audit) -> Result<(), String> {
     for pool in &before.pools {
         let Some(now) = after.pools.iter().find(|now| now.id == pool.id) else { continue };
-        let still: Vec<_> = pool.waiting.iter().filter(|entry| now.waiting.contains(entry)).collect();
+        let stays =
+            |entry: &&(u64, u64, bool)| now.waiting.contains(entry) && !now.awaiting.contains(&entry.0);
+        let still: Vec<_> = pool.waiting.iter().filter(stays).collect();
         // A server that was opened with a client's own parameters is for that one, whoever is older.
         let by_turn = |client: &u64| now.leased.contains(client) && !pool.choosy.contains(client);
         let served = pool.waiting.iter().filter(|(client, ..)| by_turn(client));

@@ -290,7 +290,7 @@ impl Plan {
             } else {
                 10_000
             },
-            timeouts: timeouts(&mut dice, calm),
+            timeouts: patient(timeouts(&mut dice, calm), &weather),
             weather,
             faults,
             pace_ns: dice.spread(1_000, 3_000_000),
@@ -373,6 +373,15 @@ fn timeouts(dice: &mut Dice, calm: bool) -> Timeouts {
         timeouts.query_timeout_ms = dice.spread(2, 100);
         timeouts.transaction_timeout_ms = dice.spread(10, 300);
     }
+    timeouts
+}
+
+/// Weir waits for an answer as long as its question, piece by piece, may be on the way: who never waits so long
+/// opens servers for ever.
+fn patient(mut timeouts: Timeouts, weather: &Weather) -> Timeouts {
+    let pieces = if weather.capacity.0 < 1_000 { 40 } else { 12 };
+    let needed_ms = (pieces * weather.latency_ns.1).div_ceil(1_000_000);
+    timeouts.cancel_wait_timeout_ms = timeouts.cancel_wait_timeout_ms.max(needed_ms);
     timeouts
 }
 

@@ -483,8 +483,9 @@ impl Back {
             return;
         }
         self.accounts |= effects.accounts;
-        if self.unsettled.is_none() {
-            self.unsettled = Some(self.knowledge.unsettle(true));
+        let code = effects.gives_code || effects.changes_code;
+        if self.unsettled.as_ref().is_none_or(|change| code && !change.is_of_code()) {
+            self.unsettled = Some(self.knowledge.unsettle(code));
         }
         if let Some(tail) = self.queue.tail_mut() {
             tail.ddl = true;

@@ -5,14 +5,19 @@
 //!
 //! Invariant: in doubt a trace is kept. Removing one too early could give a client another client's answer.
 
+#[cfg(test)]
+mod tests;
+mod text;
+
+use self::text::{
+    asks_sequence, changes_accounts, changes_code, draws, is_planned, is_read_late, may_free, may_set,
+    only_changes, only_drops, only_plain, runs_user_code, says, what_is_prepared,
+};
 use crate::role::{AUTHORIZATION, ROLE};
 use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
-use weir_sql::{
-    Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in, makes_code,
-    plain_words, prepared_text,
-};
+use weir_sql::{Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in};
 use weir_wire::{Pin, Pins};
 
 /// Whether a text draws from a sequence.
@@ -234,6 +239,12 @@ impl Effects {
             let mut changes = Effects::clone(&effects);
             changes.changes_code = true;
             effects = Arc::new(changes);
+        } else if effects.ddl {
+            // IMPORT FOREIGN SCHEMA brings defaults.
+            let gives_code = says(text, "import") || effects.gives_code && !only_plain(&class, text);
+            if gives_code != effects.gives_code {
+                effects = Arc::new(Effects { gives_code, ..Effects::clone(&effects) });
+            }
         }
         if class.statement_names {
             let prepares = what_is_prepared(dialect, &class, text, proof_of_prepared);
@@ -513,205 +524,6 @@ impl Effects {
     }
 }
 
-/// A text changes what code does, so that those behind it may run something else than the catalogue said.
-fn changes_code(class: &Class, text: &[u8]) -> bool {
-    const KINDS: [&str; 10] = [
-        "function",
-        "procedure",
-        "aggregate",
-        "view",
-        "trigger",
-        "rule",
-        "operator",
-        "cast",
-        "policy",
-        "domain",
-    ];
-    class.ddl && makes_code(text, &["create", "alter"], &KINDS)
-}
-
-/// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the
-/// server.
-fn changes_accounts(class: &Class, text: &[u8]) -> bool {
-    let words: &[&[u8]] = match class.verb {
-        _ if class.statements > 1 => &[b"role", b"user", b"database", b"grant", b"revoke"],
-        Verb::Create | Verb::Alter | Verb::Drop => &[b"role", b"user", b"group", b"database"],
-        Verb::Catalogue => &[b"grant", b"revoke"],
-        Verb::Do => &[b"role", b"user", b"database", b"grant", b"revoke"],
-        // COMMIT PREPARED says nothing of what it commits.
-        Verb::TwoPhase => return true,
-        _ => return false,
-    };
-    plain_words(text).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
-}
-
-/// It is among the words of the text, or of its strings and comments.
-fn says(text: &[u8], word: &str) -> bool {
-    plain_words(text).any(|found| found.eq_ignore_ascii_case(word.as_bytes()))
-}
-
-/// What the PREPARE at the start of a text prepares, if it is the only one.
-fn what_is_prepared(
-    dialect: Dialect,
-    class: &Class,
-    text: &[u8],
-    proof: Option<Proof>,
-) -> Option<Arc<Effects>> {
-    let end = match class.first_end as usize {
-        0 => text.len(),
-        end => end.min(text.len()),
-    };
-    let (first, rest) = text.split_at(end);
-    if class.verb != Verb::Prepare || says(rest, "prepare") {
-        return None;
-    }
-    let prepared = prepared_text(dialect, first)?;
-    Some(Effects::of_class(&classify_in(dialect, prepared, proof).0))
-}
-
-/// Texts in which no code of users can run: transaction control, settings, and what only speaks of the
-/// session.
-fn runs_user_code(class: &Class) -> bool {
-    let harmless = matches!(
-        class.verb,
-        Verb::Empty
-            | Verb::Begin
-            | Verb::Commit
-            | Verb::Rollback
-            | Verb::RollbackTo
-            | Verb::Savepoint
-            | Verb::Release
-            | Verb::Set
-            | Verb::Reset
-            | Verb::Show
-            | Verb::Discard
-            | Verb::Deallocate
-            | Verb::Listen
-            | Verb::Unlisten
-            | Verb::Notify
-    );
-    // A COMMIT runs what is deferred, but that belongs to statements before it.
-    class.statements > 1 || !harmless
-}
-
-/// DDL that adds nothing where the search path says: what it makes stands beside what it changes.
-fn only_changes(verb: Verb) -> bool {
-    matches!(verb, Verb::Alter | Verb::Drop | Verb::Truncate | Verb::Catalogue | Verb::TwoPhase)
-}
-
-/// DDL that takes things or rows away, or rights.
-fn only_drops(verb: Verb) -> bool {
-    matches!(verb, Verb::Drop | Verb::Truncate | Verb::Catalogue)
-}
-
-fn is_planned(verb: Verb) -> bool {
-    matches!(
-        verb,
-        Verb::Select
-            | Verb::Values
-            | Verb::Insert
-            | Verb::Update
-            | Verb::Delete
-            | Verb::Merge
-            | Verb::Unrecognised
-    )
-}
-
-/// Of these nothing but the grammar is looked at before they run (`analyze.c`: all that is neither planned
-/// nor EXPLAIN, DECLARE, CALL or CREATE TABLE AS). Some of them fail where anything stands beside them.
-fn is_read_late(verb: Verb) -> bool {
-    matches!(
-        verb,
-        Verb::Alter
-            | Verb::Close
-            | Verb::Deallocate
-            | Verb::Discard
-            | Verb::Drop
-            | Verb::Listen
-            | Verb::Lock
-            | Verb::Maintain
-            | Verb::Notify
-            | Verb::TwoPhase
-            | Verb::Unlisten
-    )
-}
-
-/// Who is pinned for what it may free is asked behind it whether that is still so.
-fn may_free(class: &Class) -> bool {
-    let frees =
-        matches!(class.verb, Verb::Drop | Verb::Close | Verb::Unlisten | Verb::Discard | Verb::Deallocate);
-    // It speaks of statements by name, and gives none.
-    let names = class.statement_names && class.verb != Verb::Prepare;
-    // Functions free locks, and may take one in vain.
-    let calls = matches!(class.verb, Verb::Select | Verb::Values | Verb::Call | Verb::Do | Verb::Execute);
-    frees
-        || names
-        || (calls && !class.only_reads())
-        || class.takes.intersects(Locks::ADVISORY)
-        || class.statements > 1
-}
-
-/// Not a known statement, alone, that sets nothing and calls nothing but what is known to be harmless.
-fn may_set(class: &Class) -> bool {
-    let sets = matches!(class.verb, Verb::Set | Verb::Reset | Verb::Discard);
-    // What the lexer does not know is an error nearly always, and pins otherwise.
-    let other = matches!(class.verb, Verb::Copy | Verb::Unrecognised);
-    let quiet = class.shareable || is_quiet(class.verb) || other;
-    sets || class.statements > 1 || !quiet
-}
-
-/// What one session knows of sequences is asked.
-fn asks_sequence(class: &Class) -> bool {
-    class.uses.intersects(Uses::CURRVAL | Uses::LASTVAL | Uses::CODE_ASKS_SEQUENCE)
-}
-
-/// No is said of a known statement, alone, that writes nothing and calls nothing but what is known to be
-/// harmless; `Temporary` of one that writes to what the catalogue knows.
-fn draws(class: &Class) -> Draws {
-    if class.uses.intersects(Uses::NEXTVAL | Uses::SETVAL) {
-        return Draws::Outright;
-    }
-    let does = Uses::UNKNOWN_FUNCTION | Uses::WITH_WRITES | Uses::BLOCK;
-    let only_asks = matches!(class.verb, Verb::Select | Verb::Values)
-        && asks_sequence(class)
-        && !class.uses.intersects(does | Uses::CODE_WRITES)
-        && class.pins.is_empty();
-    let is_known = class.proven && class.pins.is_empty() && !class.uses.intersects(does | Uses::CODE_WRITES);
-    match class.verb {
-        _ if class.statements > 1 => Draws::May,
-        verb if class.only_reads() || is_quiet(verb) || only_asks => Draws::No,
-        Verb::Insert | Verb::Update | Verb::Delete | Verb::Merge if is_known => Draws::Temporary,
-        _ => Draws::May,
-    }
-}
-
-/// Statements that run nothing of the database's own.
-fn is_quiet(verb: Verb) -> bool {
-    matches!(
-        verb,
-        Verb::Empty
-            | Verb::Begin
-            | Verb::Commit
-            | Verb::Rollback
-            | Verb::Savepoint
-            | Verb::Release
-            | Verb::RollbackTo
-            | Verb::Fetch
-            | Verb::Close
-            | Verb::Show
-            | Verb::Listen
-            | Verb::Unlisten
-            | Verb::Notify
-            | Verb::Lock
-            | Verb::Prepare
-            | Verb::Deallocate
-            | Verb::Set
-            | Verb::Reset
-            | Verb::Discard
-            | Verb::Truncate
-    )
-}
-
 /// How sure it is that the effects of a text will stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -926,117 +738,5 @@ impl Traces {
                 self.pins.remove(Pin::SessionLock);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn set(name: &str, reset: bool, local: bool) -> Effects {
-        let names = [SetName { name: name.into(), reset, local }];
-        Effects { pins: Pin::Setting.into(), names: Some(names.into()), ..Effects::default() }
-    }
-
-    #[test]
-    fn who_makes_code_and_runs_something_in_one_text_stays() {
-        let stays = |text: &str| {
-            let effects = Effects::of_text(weir_sql::Dialect::POSTGRES, text.as_bytes(), None).0;
-            effects.pins.contains(Pin::Code)
-        };
-        assert!(stays("CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT f()"));
-        assert!(stays("CREATE TRIGGER x BEFORE INSERT ON t EXECUTE FUNCTION f(); INSERT INTO t VALUES (1)"));
-        assert!(stays("DROP FUNCTION f(int); ALTER FUNCTION g(int) VOLATILE; SELECT g(1)"));
-        assert!(stays("CREATE /* drop */ FUNCTION f() RETURNS int LANGUAGE sql AS 'SELECT 1'; SELECT f()"));
-        assert!(!stays("DROP FUNCTION f(int); CREATE TABLE d (id int)"));
-        assert!(!stays("CREATE TABLE d (id int); DROP VIEW v"));
-    }
-
-    #[test]
-    fn only_settings_that_stay_behind_pin() {
-        let mut t = Traces::default();
-        let follows = |name: &str| name == "timezone";
-        t.apply(&set("timezone", false, false), Outcome::Settled, follows);
-        t.apply(&set("work_mem", false, true), Outcome::Settled, follows);
-        t.apply(&set("work_mem", true, false), Outcome::Settled, follows);
-        assert!(t.pins().is_empty());
-        t.apply(&set("work_mem", false, false), Outcome::Settled, follows);
-        assert!(t.pins().contains(Pin::Setting));
-        let reset_all = Effects { clears: Clears::RESET_ALL, ..Effects::default() };
-        t.apply(&reset_all, Outcome::InTransaction, follows);
-        assert!(t.pins().contains(Pin::Setting), "a ROLLBACK would bring the setting back");
-        t.apply(&reset_all, Outcome::Settled, follows);
-        assert!(t.pins().is_empty());
-        let role = |reset| Effects { role: true, ..set("role", reset, false) };
-        t.apply(&role(true), Outcome::Settled, follows);
-        assert!(t.pins().is_empty(), "there was none");
-        t.apply(&role(false), Outcome::Settled, follows);
-        t.apply(&role(true), Outcome::Settled, follows);
-        t.apply(&reset_all, Outcome::Settled, follows);
-        assert!(t.pins().contains(Pin::Setting), "RESET ALL leaves the role");
-    }
-
-    #[test]
-    fn a_set_that_was_not_understood_pins() {
-        let mut t = Traces::default();
-        t.apply(&Effects { pins: Pin::Setting.into(), ..Effects::default() }, Outcome::Settled, |_| true);
-        assert!(t.pins().contains(Pin::Setting));
-    }
-
-    #[test]
-    fn a_change_of_the_catalogue_behind_a_temporary_table_is_one() {
-        let known = || Proof {
-            catalogue: Arc::default(),
-            state: 1,
-            current: true,
-            unknown_code: weir_sql::catalogue::UnknownCode::Pin,
-            changed: false,
-        };
-        let changes = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(known())).0.ddl;
-        assert!(!changes("create temp table t2 (a int)"));
-        assert!(!changes("select 1 as a into temp t2"));
-        assert!(changes("create temp table t2 (a int default f())"));
-        assert!(changes("create temp view v2 as select f()"));
-        assert!(changes(
-            "create or replace function f() returns int language sql set search_path = pg_temp as ''"
-        ));
-        assert!(changes("create policy p on pg_temp.t using (f())"));
-        assert!(changes("create temp table t2 (a int); drop view v"));
-        assert!(changes("create temp table t2 (a int); create rule r as on insert to t do also nothing"));
-    }
-
-    #[test]
-    fn what_a_prepared_transaction_did_counts_when_it_is_committed() {
-        let of = |text: &str| Effects::of_text(Dialect::POSTGRES, text.as_bytes(), None).0;
-        let committed = of("COMMIT PREPARED 'x'");
-        assert!(committed.ddl && committed.accounts && !committed.creates);
-        assert!(!of("ROLLBACK PREPARED 'x'").ddl && !of("PREPARE TRANSACTION 'x'").ddl);
-        assert!(of("EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1").creates);
-    }
-
-    #[test]
-    fn locks_are_gone_when_all_kinds_are_freed() {
-        let mut t = Traces::default();
-        let take = |takes| Effects { pins: Pin::SessionLock.into(), takes, ..Effects::default() };
-        let free = |frees| Effects { frees, ..Effects::default() };
-        t.apply(&take(Locks::ADVISORY), Outcome::Settled, |_| true);
-        t.apply(&take(Locks::PG_BACKUP), Outcome::Settled, |_| true);
-        t.apply(&free(Locks::ADVISORY), Outcome::InTransaction, |_| true);
-        assert!(t.pins().contains(Pin::SessionLock));
-        t.apply(&free(Locks::PG_BACKUP), Outcome::InTransaction, |_| true);
-        assert!(t.pins().is_empty());
-    }
-
-    #[test]
-    fn discard_all_leaves_nothing() {
-        let mut t = Traces::default();
-        for &pin in Pin::ALL {
-            t.pin(pin);
-        }
-        let discard = Effects { clears: Clears::DISCARD_ALL, ..Effects::default() };
-        t.apply(&discard, Outcome::Doubtful, |_| true);
-        assert!(!t.pins().is_empty());
-        t.apply(&discard, Outcome::Settled, |_| true);
-        assert!(t.pins().is_empty());
     }
 }

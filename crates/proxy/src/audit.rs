@@ -38,6 +38,8 @@ pub struct PoolAudit {
     pub waiting: Vec<(u64, u64, bool)>,
     /// Those of them that a server may be opened for alone, which nobody else gets.
     pub choosy: Vec<u64>,
+    /// Those who wait for a certain server, which is free in a moment, and are passed over until then.
+    pub awaiting: Vec<u64>,
     /// Clients that hold a server.
     pub leased: Vec<u64>,
     /// Idle servers.
@@ -285,11 +287,14 @@ impl<W: Wing, N: Net> Hall<W, N> {
         );
         let leased =
             self.clients.iter().filter(|(_, client)| client.pool == Some(id) && client.server().is_some());
-        let choosy =
-            self.clients.iter().filter(|(_, it)| it.pool == Some(id) && it.is_waiting() && it.is.choosy);
+        let waiters = || self.clients.iter().filter(|(_, it)| it.pool == Some(id) && it.is_waiting());
+        let of = |which: fn(&Client<W, N::Socket>) -> bool| {
+            waiters().filter(|(_, it)| which(it)).map(|(key, _)| key.raw()).collect()
+        };
         Ok(Some(PoolAudit {
             id: (W::PROTOCOL.name(), id.0),
-            choosy: choosy.map(|(key, _)| key.raw()).collect(),
+            choosy: of(|client| client.is.choosy),
+            awaiting: of(|client| client.is.kept),
             waiting: waiting.into_iter().map(|(since, key, shares)| (key.raw(), since, shares)).collect(),
             leased: leased.map(|(key, _)| key.raw()).collect(),
             idle: pool.idle_len(),

@@ -217,7 +217,9 @@ fn command(text: &str) -> Command {
         ["SELECT", "1", "FROM", "DUAL", "WHERE"] => Command::Rows(0),
         ["SELECT", "1"] => Command::Rows(1),
         ["WITH", "RECURSIVE", ..] => Command::Rows(rows_of(text)),
-        ["SELECT", "NULL", "INTO", "@WEIR"] | ["SELECT", "SQL_CALC_FOUND_ROWS", ..] => Command::Clear,
+        ["SELECT", "NULL", "INTO", "@_WEIR_S_OWN_", ..] | ["SELECT", "SQL_CALC_FOUND_ROWS", ..] => {
+            Command::Clear
+        }
         ["SELECT", "CAST(_LATIN1'Z'", "AS", "BINARY),", what, ..] => {
             Command::Catalogue { whole: !what.ends_with("CONCAT_WS('") }
         }
@@ -230,7 +232,7 @@ fn command(text: &str) -> Command {
             settings(text["SELECT ".len()..].trim_end_matches(" LIMIT 1"))
         }
         ["SELECT", value, ..] if value.starts_with('\'') => Command::Literal(literal(text)),
-        ["SET", "@WEIR", ..] => Command::Clear,
+        ["SET", variable, ..] if variable.starts_with("@_WEIR_S_OWN_") => Command::Clear,
         ["SET", "@V", ..] => Command::SetVariable(literal(text)),
         ["SET", assignment, ..] if assignment.starts_with("@`V`=") => {
             Command::SetVariable(from_hex(&literal(text)))

@@ -150,6 +150,13 @@ pub struct Unsettled {
     code: bool,
 }
 
+impl Unsettled {
+    /// Code may do something else behind it.
+    pub fn is_of_code(&self) -> bool {
+        self.code
+    }
+}
+
 impl Drop for Unsettled {
     fn drop(&mut self) {
         self.group.code_changes.fetch_add(u64::from(self.code), SeqCst);

@@ -185,6 +185,7 @@ impl Recogniser {
             Watch::Text(found) => {
                 found.last_is_own = false;
                 found.read.add(found.catalogue.anything());
+                found.user_code = true;
                 if found.changed {
                     found.read.add(Doings::unknown());
                 }

@@ -107,6 +107,25 @@ fn a_change_that_weir_rolls_back_is_over() {
     assert!(b.is_reusable());
 }
 
+/// A table without code of users is made, then code: from then on nobody goes by what was known of code.
+#[test]
+fn a_change_counts_as_one_of_code_from_the_first_text_that_makes_some() {
+    use weir_sql::catalogue::{Catalogue, Knowledge};
+    let (mut f, mut b) = (front(1), back());
+    f.knowledge = Knowledge::settled(Catalogue::default());
+    b.knowledge = Arc::clone(&f.knowledge);
+    for (text, tag, code) in [
+        ("begin", "BEGIN", None),
+        ("create table t (i int)", "CREATE TABLE", Some(false)),
+        ("create view v as select 1", "CREATE VIEW", Some(true)),
+        ("create table u (i int)", "CREATE TABLE", Some(true)),
+    ] {
+        ask(&mut f, &mut b, text, &c::q(text));
+        receive(&mut b, Some(&mut f), &cat(&[s::complete(tag), s::in_transaction()]));
+        assert_eq!(b.unsettled.as_ref().map(|change| change.is_of_code()), code, "{text}");
+    }
+}
+
 /// What a statement does that SQL has prepared, it does at its EXECUTE: alone, or beside and within other
 /// statements.
 #[test]
