@@ -36,25 +36,30 @@ use weir_wire::{Boundary, Owner};
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CodeRead {
     /// The client that ran some last.
-    client: u64,
+    pub(crate) client: u64,
     /// Its settings then ([`Settings::plan_key`]).
-    plan_key: u64,
-    /// It has had others before.
-    mixed: bool,
+    pub(crate) plan_key: u64,
+    /// [`Knowledge::changes`] then: expressions of PL/pgSQL keep the types of what they read.
+    pub(crate) changes: u64,
+    /// It has had others before, or perhaps others for a moment.
+    pub(crate) mixed: bool,
 }
 
 impl CodeRead {
-    /// A client with these settings runs some. True: what was read under others must be read anew. What a
-    /// client itself has had read under settings that it has changed since stays, as in a session of its own.
-    pub(crate) fn by(before: &mut Option<CodeRead>, client: u64, plan_key: u64) -> bool {
-        let now = CodeRead { client, plan_key, mixed: false };
-        let Some(then) = before.replace(now) else { return false };
-        let differs = then.mixed || then.plan_key != plan_key;
-        if then.client == client {
-            before.replace(CodeRead { mixed: differs, ..now });
-            return false;
-        }
-        differs
+    /// What was read before is to be read anew for who runs some now. What a client itself has had
+    /// read under settings that it has changed since stays, as in a session of its own.
+    pub(crate) fn is_of_another(&self, now: &CodeRead) -> bool {
+        self.client != now.client && (now.mixed || self.differs(now))
+    }
+
+    fn differs(&self, now: &CodeRead) -> bool {
+        self.mixed || self.plan_key != now.plan_key || self.changes != now.changes
+    }
+
+    /// A client with these settings runs some; `mixed`: perhaps under others.
+    pub(crate) fn by(before: &mut Option<CodeRead>, now: CodeRead) {
+        let differs = before.is_some_and(|then| then.differs(&now));
+        *before = Some(CodeRead { mixed: differs || now.mixed, ..now });
     }
 }
 

@@ -11,6 +11,7 @@ use crate::back::Back;
 use crate::error::field;
 use crate::message::query::put_query;
 use crate::queue::{Internal, Kind, Owed};
+use crate::session_state::decides_reading;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_sql::Dialect;
@@ -396,7 +397,12 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         b"x" => builder.foreign(name),
         b"a" => builder.ambient(name),
         b"o" => builder.operator(name, text),
-        b"g" => builder.function_setting(name, text),
+        b"g" => {
+            let setting = text.split(|&byte| byte == b'=').next().unwrap_or_default();
+            let reads = std::str::from_utf8(setting)
+                .is_ok_and(|setting| decides_reading(&setting.to_ascii_lowercase()));
+            builder.function_setting(name, text, reads);
+        }
         b"d" => builder.ambient_text(name),
         b"e" => builder.event_trigger(name),
         _ => return false,
@@ -425,6 +431,20 @@ mod tests {
         }
         let knowledge = Knowledge::settled(builder.finish());
         Effects::of_text(Dialect::POSTGRES, text.as_bytes(), knowledge.proof()).0.pins
+    }
+
+    #[test]
+    fn code_of_a_function_with_a_date_style_of_its_own_is_read_under_that() {
+        let otherwise = |setting: &str| {
+            let mut builder = Builder::new(Dialect::POSTGRES);
+            let mut row: [Option<&[u8]>; COLUMNS] = [None; COLUMNS];
+            row[..3].copy_from_slice(&[Some(b"g"), Some(b"f"), Some(setting.as_bytes())]);
+            assert!(take_row(&mut builder, &row));
+            let knowledge = Knowledge::settled(builder.finish());
+            Effects::of_text(Dialect::POSTGRES, b"select f()", knowledge.proof()).0.reads_otherwise
+        };
+        assert!(otherwise("DateStyle=SQL, DMY") && otherwise("TimeZone=UTC"));
+        assert!(!otherwise("search_path=public") && !otherwise("work_mem=64MB"));
     }
 
     #[test]

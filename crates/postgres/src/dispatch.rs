@@ -62,10 +62,16 @@ impl Back {
         front: &mut Front,
         owner: Owner,
         request: &[u8],
-        _whole: bool,
+        whole: bool,
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         front.owner = owner;
+        if !whole {
+            // What the rest of it does is not known, and nothing can go ahead of that any more.
+            front.draws = Draws::Outright;
+            front.runs_code = true;
+            front.runs_nothing = false;
+        }
         self.prepared.begin_batch();
         self.transmit(front, request, out)?;
         if request.first() == Some(&ClientTag::Parse.byte())
@@ -195,9 +201,10 @@ impl Back {
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         self.begin_own(front, out);
+        let begins = front.controls;
         self.forget_sequences(front, out);
         // Ahead of settings: what may be refused holds up all behind it.
-        self.read_code_anew(front, out);
+        self.read_code_anew(front, begins, out);
         let has_them = self.is_settled_home(front) || Arc::ptr_eq(&self.applied, &front.settings);
         if first && known && !has_them {
             let mut bytes = Vec::new();
@@ -243,12 +250,12 @@ impl Back {
         self.traces.soften();
         // Who stays here asks here, as does who names the sequence; and where clients ask at all nobody draws
         // on top of what others have drawn.
-        let stays = std::mem::take(&mut front.controls)
-            || self.boundary == Boundary::InTransaction
-            || !front.traces.pins().is_empty();
+        let begins = std::mem::take(&mut front.controls);
+        let stays = begins || self.boundary == Boundary::InTransaction || !front.traces.pins().is_empty();
         let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.unique());
         let may_ask = draws == Draws::Outright || stays || front.knowledge.are_sequences_asked();
-        let covers = draws != Draws::No && others && may_ask;
+        // In a transaction that has failed nothing can be forgotten, and a text that ends it may ask.
+        let covers = others && (begins || draws != Draws::No && may_ask);
         if !asks && !covers {
             return;
         }
@@ -285,23 +292,34 @@ impl Back {
 
     /// In front of a request that runs code of users: what the server has read of it under another client's
     /// settings, literals of dates for example, is read anew.
-    fn read_code_anew(&mut self, front: &mut Front, out: &mut Vec<u8>) {
-        if !std::mem::take(&mut front.runs_code) {
-            return;
+    fn read_code_anew(&mut self, front: &mut Front, begins: bool, out: &mut Vec<u8>) {
+        // Once a transaction has failed it is too late, and a text that ends it may run some.
+        let runs = std::mem::take(&mut front.runs_code);
+        let otherwise = std::mem::take(&mut front.reads_otherwise);
+        let now = self.code_reader(front, otherwise);
+        let possible = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
+        let differs = self.code_read.is_some_and(|code| code.is_of_another(&now));
+        if possible && differs && (runs || begins) {
+            self.code_read = None;
+            let mut bytes = Vec::new();
+            put_query(&mut bytes, b"DISCARD PLANS");
+            self.queue.push(Owed::Internal(Internal::Quiet));
+            self.unnamed = None;
+            self.write(&bytes, out);
         }
-        let plan_key = front.settings.plan_key();
-        if !CodeRead::by(&mut self.code_read, front.unique(), plan_key)
-            || self.boundary == Boundary::Failed
-            || self.skipping
-            || self.needs_sync
-        {
-            return;
+        if runs {
+            CodeRead::by(&mut self.code_read, now);
         }
-        let mut bytes = Vec::new();
-        put_query(&mut bytes, b"DISCARD PLANS");
-        self.queue.push(Owed::Internal(Internal::Quiet));
-        self.unnamed = None;
-        self.write(&bytes, out);
+    }
+
+    /// The client as one that runs code now; `otherwise`: under settings that it changes itself.
+    fn code_reader(&self, front: &Front, otherwise: bool) -> CodeRead {
+        CodeRead {
+            client: front.unique(),
+            plan_key: front.settings.plan_key(),
+            changes: self.knowledge.changes(),
+            mixed: otherwise || self.reads_otherwise || self.queue.changes_reading(front.owner),
+        }
     }
 
     /// The client has a server of its own, which has its settings since its beginning.
@@ -350,6 +368,10 @@ impl Back {
         self.run(effects);
         if effects.changes_code {
             front.rare.get_or_insert_default().changed_code = true;
+        }
+        if effects.runs_code {
+            let now = self.code_reader(front, effects.reads_otherwise);
+            CodeRead::by(&mut self.code_read, now);
         }
         self.read_anew_behind_temporary(front, effects);
         if let Some(touched) = &effects.touched {

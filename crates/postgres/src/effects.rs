@@ -10,8 +10,9 @@ mod tests;
 mod text;
 
 use self::text::{
-    asks_sequence, changes_accounts, changes_code, draws, is_planned, is_read_late, may_free, may_set,
-    only_changes, only_drops, only_plain, runs_user_code, says, what_is_prepared,
+    asks_sequence, changes_accounts, changes_code, draws, is_of_transaction, is_planned, is_read_late,
+    may_free, may_set, only_changes, only_drops, only_plain, runs_user_code, says, sets_amid,
+    what_is_prepared,
 };
 use crate::role::{AUTHORIZATION, ROLE};
 use std::cell::RefCell;
@@ -107,6 +108,10 @@ pub struct Effects {
     pub changes_code: bool,
     /// It runs code of users, which is read once in each session, under the settings of that moment.
     pub runs_code: bool,
+    /// What is only prepared may run code already.
+    pub runs_when_parsed: bool,
+    /// Some of what it runs may be read under settings that its client has before and behind it no more.
+    pub reads_otherwise: bool,
     /// It may execute statements by name, beside or within others.
     pub runs_names: bool,
     /// What its only PREPARE prepares, by what is known now.
@@ -246,6 +251,9 @@ impl Effects {
                 effects = Arc::new(Effects { gives_code, ..Effects::clone(&effects) });
             }
         }
+        if effects.runs_code && sets_amid(&class, text) {
+            effects = Arc::new(Effects { reads_otherwise: true, ..Effects::clone(&effects) });
+        }
         if class.statement_names {
             let prepares = what_is_prepared(dialect, &class, text, proof_of_prepared);
             let runs_names = says(text, "execute");
@@ -289,7 +297,7 @@ impl Effects {
                 .map(|a| SetName {
                     name: a.name.as_str().into(),
                     reset: a.default,
-                    local: a.scope == Scope::Transaction,
+                    local: a.scope == Scope::Transaction || is_of_transaction(&a.name),
                 })
                 .collect()
         });
@@ -345,7 +353,11 @@ impl Effects {
             ends_names: alone && class.clears.intersects(drops_all),
             ddl,
             changes_code: false,
-            runs_code: (class.user_code || !class.foreseen) && runs_user_code(class),
+            // What code in the text itself calls is not known one by one.
+            runs_code: (class.user_code || !class.foreseen || class.uses.contains(Uses::BLOCK))
+                && runs_user_code(class),
+            runs_when_parsed: class.uses.contains(Uses::CODE_OF_LITERALS) && is_planned(class.verb),
+            reads_otherwise: class.uses.contains(Uses::CODE_READS_OTHERWISE),
             runs_names: false,
             prepares: None,
             creates: ddl && !(alone && only_changes(class.verb)),
@@ -493,6 +505,8 @@ impl Effects {
         both.ddl |= other.ddl;
         both.changes_code |= other.changes_code;
         both.runs_code |= other.runs_code;
+        both.reads_otherwise |= other.reads_otherwise;
+        both.runs_when_parsed |= other.runs_when_parsed;
         both.runs_names |= other.runs_names;
         both.creates |= other.creates;
         both.gives_code |= other.gives_code;

@@ -176,6 +176,10 @@ bit_set! {
         CODE_WRITES,
         /// PostgreSQL: maintenance, its own or of code that it runs: event triggers hear of some.
         MAINTAINS,
+        /// PostgreSQL: code that it runs has settings of its own that decide how literals are read.
+        CODE_READS_OTHERWISE,
+        /// PostgreSQL: code that any literal may run, to be read at all, leaves something or writes.
+        CODE_OF_LITERALS,
     }
 }
 

@@ -150,6 +150,10 @@ impl Back {
             self.queue.push(Owed::Doomed(Some(refusal_of_pin(pin))));
             return Ok(());
         }
+        if effects.runs_when_parsed {
+            // Here, and never again elsewhere.
+            return self.parse_raw(front, message, out);
+        }
         let otherwise = self.is_read_otherwise(front, parse.content, &effects);
         if parse.name.is_empty() {
             let statement = self.parse_unnamed(front, parse.content, effects, otherwise);

@@ -5,6 +5,7 @@
 //! Invariant: in doubt a text does more.
 
 use super::{Draws, Effects};
+use crate::session_state::decides_reading;
 use std::sync::Arc;
 use weir_sql::catalogue::Proof;
 use weir_sql::{Class, Dialect, Locks, Uses, Verb, classify_in, makes_code, plain_words, prepared_text};
@@ -66,6 +67,21 @@ pub(super) fn only_plain(class: &Class, text: &[u8]) -> bool {
     !open
 }
 
+/// Among the statements of a text, or of code in it, may be one that changes how those behind it are read.
+pub(super) fn sets_amid(class: &Class, text: &[u8]) -> bool {
+    const SETS: [&[u8]; 6] = [b"zone", b"names", b"option", b"set_config", b"reset", b"discard"];
+    let reads = |word: &[u8]| {
+        std::str::from_utf8(word).is_ok_and(|word| decides_reading(&word.to_ascii_lowercase()))
+            || SETS.iter().any(|sets| word.eq_ignore_ascii_case(sets))
+    };
+    let several = class.statements > 1 || class.uses.contains(Uses::BLOCK);
+    let touched = class.touched().is_some_and(|touched| {
+        let mut names = touched.sets.iter().chain(touched.resets.iter()).chain(touched.gives.iter());
+        touched.sets.is_any() || touched.resets.is_any() || names.any(decides_reading)
+    });
+    touched || several && plain_words(text).any(reads)
+}
+
 /// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the
 /// server.
 pub(super) fn changes_accounts(class: &Class, text: &[u8]) -> bool {
@@ -79,6 +95,13 @@ pub(super) fn changes_accounts(class: &Class, text: &[u8]) -> bool {
         _ => return false,
     };
     plain_words(text).any(|found| words.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
+}
+
+/// A setting that lasts for a transaction, whatever word it is set with.
+pub(super) fn is_of_transaction(name: &str) -> bool {
+    ["transaction_deferrable", "transaction_isolation", "transaction_read_only"]
+        .iter()
+        .any(|of| name.eq_ignore_ascii_case(of))
 }
 
 /// It is among the words of the text, or of its strings and comments.

@@ -8,7 +8,7 @@
 use super::scan::{Batch, NOTHING_JUDGED, Names, Tail};
 use super::{Asks, Front};
 use crate::dispatch::leaves_nothing;
-use crate::effects::Effects;
+use crate::effects::{Draws, Effects};
 use crate::frame::{ClientTag, body, client_header};
 use crate::message::query::{read_bind, read_parse, read_query};
 use crate::prepared::{Statement, fingerprint_of};
@@ -154,6 +154,11 @@ impl Front {
                 let pins = !leaves_nothing(body);
                 self.scan.batch.texts.note_alone(true);
                 self.scan.batch.may_pin |= pins;
+                if pins {
+                    // It may be any function.
+                    self.scan.batch.draws = Draws::Outright;
+                    self.runs_code = true;
+                }
                 self.wants_own |= self.startup_differs && !self.is_at_home && pins;
                 if pins && self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
                     self.rare.get_or_insert_default().reads.add_any();
@@ -419,6 +424,7 @@ impl Front {
         self.draws = self.draws.max(batch.draws.of_a_client(has_no_temporary));
         self.controls |= batch.controls;
         self.runs_code |= batch.texts.runs_code();
+        self.reads_otherwise |= batch.texts.reads_otherwise();
         if batch.characteristics {
             self.rare.get_or_insert_default().characteristics = true;
         }
@@ -436,6 +442,9 @@ impl Front {
         // Nothing of it is there yet: names can be brought in front of it.
         self.scan.batch.names_begin_to_matter();
         self.note_questions(self.scan.batch);
+        if self.traces.pins().is_empty() && self.knowledge.are_placeholders_known() {
+            self.rare.get_or_insert_default().reads.add_any();
+        }
         self.runs_nothing = false;
         let choosy = self.is_choosy();
         let home = self.note_home(false);

@@ -32,11 +32,12 @@ impl Front {
         }
         self.under_way_is_shareable = false;
         self.runs_nothing = false;
+        // What it does is known at its end only.
+        (self.draws, self.runs_code) = (Draws::Outright, true);
         self.scan.set_left(total);
         match tag {
             ClientTag::Query => {
-                // What it asks is known at its end only.
-                (self.asks, self.draws, self.runs_code) = (self.asks.max(Asks::Perhaps), Draws::May, true);
+                self.asks = self.asks.max(Asks::Perhaps);
                 let mut scanner = Scanner::new(self.dialect);
                 let edition = self.knowledge.edition();
                 let state = self.knowledge.proof().map_or(0, |proof| scanner.watch(proof));

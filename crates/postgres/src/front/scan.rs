@@ -164,6 +164,7 @@ impl Told {
     const EXECUTES: u8 = 16;
     const RUNS_ALONE: u8 = 32;
     const RUNS_CODE: u8 = 64;
+    const READS_OTHERWISE: u8 = 128;
 
     /// There is one.
     pub(super) fn is_there(self) -> bool {
@@ -180,9 +181,15 @@ impl Told {
         self.0 & Told::RUNS_CODE != 0
     }
 
+    /// Under settings that it changes itself.
+    pub(super) fn reads_otherwise(self) -> bool {
+        self.0 & Told::READS_OTHERWISE != 0
+    }
+
     /// As far as this says.
-    pub(super) fn note_code(&mut self, runs: bool) {
-        self.0 |= if runs { Told::RUNS_CODE } else { 0 };
+    pub(super) fn note_code(&mut self, effects: &Effects) {
+        self.0 |= if effects.runs_code { Told::RUNS_CODE } else { 0 };
+        self.0 |= if effects.reads_otherwise || effects.sets_reading() { Told::READS_OTHERWISE } else { 0 };
     }
 
     /// Its answer is the same for all who ask it with the same settings, as far as its texts and its form
@@ -280,7 +287,7 @@ impl Batch {
         self.asks_sequence |= effects.asks_sequence;
         self.draws = self.draws.max(effects.draws);
         self.controls |= effects.controls;
-        self.texts.note_code(effects.runs_code);
+        self.texts.note_code(effects);
         self.characteristics |= effects.characteristics;
     }
 

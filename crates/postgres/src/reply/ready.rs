@@ -183,6 +183,10 @@ impl Back {
     fn forget_transaction(&mut self) {
         if self.boundary == Boundary::Idle {
             self.may_have_set = false;
+            // What was deferred ran at the end.
+            if let Some(code) = self.code_read.as_mut().filter(|_| self.reads_otherwise) {
+                code.mixed = true;
+            }
             self.reads_otherwise = false;
             self.local_defaults.clear();
         }

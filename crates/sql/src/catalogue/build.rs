@@ -219,10 +219,13 @@ impl Builder {
         self.add(Place::Name, NameKey::of(function), On::Read, true, facts);
     }
 
-    /// A setting that a function has for as long as it runs: `name=value`.
-    pub fn function_setting(&mut self, function: &[u8], setting: &[u8]) {
+    /// A setting that a function has for as long as it runs: `name=value`. `reads`: literals are read by it.
+    pub fn function_setting(&mut self, function: &[u8], setting: &[u8], reads: bool) {
         self.count(function.len() + setting.len());
         let mut facts = Facts::default();
+        if reads {
+            facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
+        }
         let mut parts = setting.splitn(2, |&byte| byte == b'=');
         let name = parts.next().unwrap_or_default();
         if name.eq_ignore_ascii_case(b"search_path") && may_create_temporary(parts.next().unwrap_or_default())

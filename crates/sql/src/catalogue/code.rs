@@ -421,7 +421,9 @@ impl Code {
             Word::Name | Word::If | Word::While | Word::For | Word::Case | Word::End | Word::Open => false,
             // In MySQL its variables may be the session's.
             Word::Get => !plpgsql,
-            Word::Fetch | Word::Move | Word::Close | Word::Declare | Word::Continue => false,
+            // A cursor of PL/pgSQL's own; in SQL it may outlive its transaction.
+            Word::Fetch | Word::Move | Word::Close | Word::Declare => self.language == Language::Sql,
+            Word::Continue => false,
             Word::Exit | Word::Signal | Word::Resignal | Word::Loop | Word::Repeat => false,
             // PL/pgSQL: a string is run. See `dynamic`.
             Word::Execute => !plpgsql,

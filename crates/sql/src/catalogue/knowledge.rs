@@ -361,7 +361,8 @@ impl Knowledge {
         (others == 0 || self.is_of_other_code()).then_some(reading)
     }
 
-    fn changes(&self) -> u64 {
+    /// Another number behind each beginning and end of a change through Weir, or one that others have made.
+    pub fn changes(&self) -> u64 {
         self.group.changes.load(SeqCst)
     }
 

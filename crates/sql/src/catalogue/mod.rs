@@ -178,6 +178,14 @@ pub(crate) struct NameKey(u64);
 /// PostgreSQL cuts names to this many bytes (NAMEDATALEN - 1); MySQL refuses longer ones than 64 characters.
 const NAME_BYTES: usize = 63;
 
+/// As PostgreSQL cuts a name that is too long: at the end of a character (`pg_mbcliplen`).
+#[cold]
+fn cut(name: &[u8]) -> &[u8] {
+    let continues = |byte: &u8| byte & 0xc0 == 0x80;
+    let end = (0..=NAME_BYTES).rev().find(|&end| !name.get(end).is_some_and(continues)).unwrap_or_default();
+    name.get(..end).unwrap_or(name)
+}
+
 impl NameKey {
     /// All names whose spelling is not certain here: beyond ASCII (encodings and collations differ), with
     /// quotes in it, or with escapes.
@@ -189,7 +197,7 @@ impl NameKey {
         // Eight bytes at a time: every word of every text comes by here.
         const LOW: u64 = 0x0101_0101_0101_0101;
         const HIGH: u64 = 0x8080_8080_8080_8080;
-        let name = name.get(..NAME_BYTES).unwrap_or(name);
+        let name = if name.len() > NAME_BYTES { cut(name) } else { name };
         let has = |word: u64, byte: u8| {
             let other = word ^ (LOW * u64::from(byte));
             other.wrapping_sub(LOW) & !other & HIGH != 0

@@ -307,6 +307,9 @@ impl Recogniser {
         let class = &mut self.class;
         let mut doings = found.catalogue.ambient();
         class.user_code = found.user_code || doings != Doings::default();
+        if !self.mysql && !doings.is_pure() {
+            class.uses.insert(Uses::CODE_OF_LITERALS);
+        }
         doings.add(found.read);
         if class.uses.contains(Uses::TEMPORARY_CODE) {
             // Its client may run it before anybody has read it, on the server that it keeps for it.

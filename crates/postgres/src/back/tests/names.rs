@@ -154,13 +154,56 @@ fn what_sql_has_prepared_counts_where_it_is_executed() {
 #[test]
 fn code_is_read_anew_for_another_client_with_other_settings() {
     use crate::back::CodeRead;
-    let mut read = None;
-    let mut by = |client, plan_key| CodeRead::by(&mut read, client, plan_key);
-    assert!(!by(1, 10), "it has read none");
-    assert!(!by(1, 10) && !by(2, 10), "the same settings");
-    assert!(by(1, 20) && !by(2, 20));
+    let mut read: Option<CodeRead> = None;
+    let mut changes = 1;
+    // Whether it must be read anew first, and then it runs.
+    let mut by = |client, plan_key, mixed, changes| {
+        let now = CodeRead { client, plan_key, changes, mixed };
+        let anew = read.is_some_and(|read| read.is_of_another(&now));
+        read = read.filter(|_| !anew);
+        CodeRead::by(&mut read, now);
+        anew
+    };
+    assert!(!by(1, 10, false, changes), "it has read none");
+    assert!(!by(1, 10, false, changes) && !by(2, 10, false, changes), "the same settings");
+    assert!(by(1, 20, false, changes) && !by(2, 20, false, changes));
     // In a session of its own it would keep what it has read, too; for others it must not.
-    assert!(!by(2, 10) && by(3, 10) && !by(4, 10));
+    assert!(!by(2, 10, false, changes) && by(3, 10, false, changes) && !by(4, 10, false, changes));
+    let moment = "others for a moment";
+    assert!(!by(4, 10, true, changes) && !by(4, 10, false, changes) && by(5, 10, false, changes), "{moment}");
+    assert!(by(6, 10, true, changes), "{moment}");
+    assert!(by(7, 10, false, changes) && !by(8, 10, false, changes));
+    changes += 1;
+    assert!(!by(8, 10, false, changes), "its own would not either");
+    assert!(by(9, 10, false, changes), "a column may be of another type now");
+}
+
+/// The texts of a client, and whether Weir had the server forget what was drawn or read before them.
+fn forgotten(f: &mut Front, b: &mut Back, texts: &[&str]) -> Vec<&'static str> {
+    let mut said = Vec::new();
+    for text in texts {
+        let mut out = Vec::new();
+        let request = c::q(text);
+        assert!(matches!(f.find(&request, &mut Vec::new()), Ok(Found::Request { .. })));
+        b.dispatch(f, f.owner, &request, true, &mut out).expect("it is sent");
+        for what in ["DISCARD SEQUENCES", "DISCARD PLANS"] {
+            if out.windows(what.len()).any(|window| window == what.as_bytes()) {
+                said.push(what);
+                receive(b, Some(f), &cat(&[s::complete(what), s::idle()]));
+            }
+        }
+        let end = if *text == "begin" { s::in_transaction() } else { s::idle() };
+        receive(b, Some(f), &cat(&[s::complete("X"), end]));
+    }
+    said
+}
+
+/// In a transaction that has failed nothing can be forgotten: a text that ends it may ask all the same.
+#[test]
+fn what_others_have_drawn_is_forgotten_before_a_transaction_begins() {
+    let (mut one, mut two, mut b) = (front(1), front(2), back());
+    assert!(forgotten(&mut one, &mut b, &["select nextval('s')"]).is_empty());
+    assert_eq!(forgotten(&mut two, &mut b, &["begin"]), ["DISCARD SEQUENCES"]);
 }
 
 /// While somebody changes a table nothing is proven, but code that has changed is read before anybody gets a

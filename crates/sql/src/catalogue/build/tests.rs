@@ -1234,13 +1234,13 @@ fn a_function_whose_path_is_pg_temp_makes_temporary_tables() {
             [("mine", "pg_temp"), ("theirs", "\"$user\", pg_temp, public"), ("usual", "public, pg_temp")]
         {
             b.function(plpgsql(name, "begin create table hidden (a int); end"));
-            b.function_setting(name.as_bytes(), format!("search_path={path}").as_bytes());
+            b.function_setting(name.as_bytes(), format!("search_path={path}").as_bytes(), false);
         }
         b.function(plpgsql("calls", "begin perform makes(); end"));
         b.function(plpgsql("makes", "begin create table hidden (a int); end"));
-        b.function_setting(b"calls", b"search_path=pg_temp");
+        b.function_setting(b"calls", b"search_path=pg_temp", false);
         b.function(plpgsql("reads", "begin return 1; end"));
-        b.function_setting(b"reads", b"search_path=pg_temp");
+        b.function_setting(b"reads", b"search_path=pg_temp", false);
     });
     for name in ["mine", "theirs", "calls"] {
         pins(&c, &format!("select {name}()"), Pin::TemporaryTable);
