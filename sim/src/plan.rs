@@ -376,8 +376,8 @@ fn timeouts(dice: &mut Dice, calm: bool) -> Timeouts {
     timeouts
 }
 
-/// Weir waits for an answer as long as its question, piece by piece, may be on the way: who never waits so long
-/// opens servers for ever.
+/// Weir waits for an answer as long as its question, piece by piece, may be on the way: who never waits so
+/// long opens servers for ever.
 fn patient(mut timeouts: Timeouts, weather: &Weather) -> Timeouts {
     let pieces = if weather.capacity.0 < 1_000 { 40 } else { 12 };
     let needed_ms = (pieces * weather.latency_ns.1).div_ceil(1_000_000);

@@ -172,6 +172,8 @@ impl Kind {
             Kind::Double if !exact => None,
             Kind::Double if text.contains('e') => Some(text.into()),
             Kind::Double => Some(format!("{text}e0")),
+            // More digits than are shown may be there.
+            Kind::Decimal if text.split('.').nth(1).is_some_and(|places| places.len() >= 30) => None,
             Kind::Decimal if text.contains('.') => Some(text.into()),
             Kind::Decimal => Some(format!("{text}.")),
             Kind::Text | Kind::Unset | Kind::Other => None,

@@ -70,7 +70,9 @@ impl InsertUse {
         if needs || !whole || class.doubtful || runs_unread(class) || sets {
             return InsertUse::Needs;
         }
-        let makes = matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Load | Verb::Create);
+        // MariaDB's ANALYZE runs the INSERT behind it.
+        let makes =
+            matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Load | Verb::Create | Verb::Maintain);
         if makes || class.statements > 1 { InsertUse::Makes } else { InsertUse::Nothing }
     }
 }

@@ -337,6 +337,9 @@ impl Front {
             Verb::Create if request.skipped == Skipped::Other && outcome.matched_rows.is_some() && !mysql => {
                 Found::OnServer
             }
+            // LOAD INDEX INTO CACHE; XA RECOVER.
+            Verb::Load if !class.uses.contains(Uses::LOAD) => Found::Kept,
+            Verb::Xa => Found::Kept,
             Verb::Maintain => Found::OnServer,
             Verb::Do if mysql => Found::Known(1),
             Verb::Begin

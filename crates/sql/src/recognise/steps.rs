@@ -686,8 +686,10 @@ impl Recogniser {
         }
         if self.now.step == 0 {
             self.now.step = 1;
-            if !matches!(word, Word::Data | Word::Xml | Word::Index) {
-                self.unrecognised();
+            match word {
+                Word::Data | Word::Xml => self.uses(Uses::LOAD),
+                Word::Index => {}
+                _ => self.unrecognised(),
             }
             return;
         }
@@ -739,6 +741,10 @@ impl Recogniser {
                 self.now.into = true;
                 let of_insert = matches!(self.now.last.word, Word::Insert | Word::Merge);
                 self.class.ddl |= self.explains() && !of_insert;
+                if self.mysql {
+                    // No function is called by the name of a table in front of its columns.
+                    self.now.target = Target::Next;
+                }
             }
             Word::Create => self.class.ddl |= self.explains(),
             Word::Connection if self.mysql && self.now.last.word == Word::For => {

@@ -79,7 +79,6 @@ impl Recogniser {
             Verb::Maintain if !self.mysql => self.uses(Uses::MAINTAINS),
             Verb::Server => self.uses(Uses::RAISES),
             Verb::Load if !self.mysql => self.pin(Pin::Load),
-            Verb::Load => self.uses(Uses::LOAD),
             Verb::Set | Verb::Reset => self.begin_set(),
             _ => {}
         }
