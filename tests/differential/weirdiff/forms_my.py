@@ -53,6 +53,9 @@ FORMS = [
     ("INSERT INTO w (who, n) VALUES ('last', LAST_INSERT_ID())", "w:w k"),
     ("INSERT INTO w (who, n) SELECT 'found', FOUND_ROWS()", "w:w k"),
     # Writes
+    ("ANALYZE INSERT INTO w (who, n) VALUES ('analyze', {n})", "w:w a k"),
+    ("EXPLAIN INSERT INTO w (who, n) VALUES ('explain', {n})", "r:w"),
+    ("LOAD INDEX INTO CACHE t", "r:t k"),
     ("INSERT INTO w SET who = 'set', n = {n}", "w:w"),
     ("INSERT INTO w () VALUES ()", "w:w"),
     ("INSERT INTO w (who, n) VALUES ('big', 99999999999)", "w:w k"),

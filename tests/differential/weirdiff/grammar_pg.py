@@ -160,6 +160,7 @@ STATEMENTS = [
     (1, "set", "SET client_encoding = 'LATIN1'", ""),
     (1, "set", "SET session_replication_role = replica", "k"),
     (1, "set", "SET transaction_read_only = on", "k"),
+    (1, "local", "SET transaction_isolation = 'repeatable read'", "x s k"),
     (1, "set", "SELECT set_config('work_mem', '{p}MB', false), set_config('DateStyle', 'SQL', true)", "k"),
     (1, "set", "BEGIN; SET work_mem = '{p}MB'; COMMIT", "k o Q"),
     (1, "set", "BEGIN; RESET ALL; ROLLBACK", "k o Q"),
@@ -181,6 +182,8 @@ STATEMENTS = [
     (1, "write", "INSERT INTO t (id, v) VALUES (DEFAULT, 'x{n}') RETURNING id; SELECT lastval()", "w:t Q k"),
     (1, "id", "INSERT INTO w (who, n) VALUES ('last', {n}); SELECT lastval(), currval('w_id_seq')", "w:w Q k"),
     (1, "id", "SELECT nextval('s1'), currval('s1'), lastval()", "w:s1 k"),
+    (1, "id", "ROLLBACK; SELECT lastval()", "k x t Q"),
+    (1, "cursor", "DO $$ BEGIN EXECUTE 'DECLARE c2 CURSOR WITH HOLD FOR SELECT id, v FROM t ORDER BY id'; END $$", "k r:t 1"),
     (1, "id", "CREATE TEMP SEQUENCE IF NOT EXISTS ts; SELECT nextval('ts')", "k Q"),
     # Of a table that only this client writes
     (3, "own", "INSERT INTO own_%c% (n) VALUES ({n}) RETURNING id", "w:own_%c%"),
@@ -367,6 +370,8 @@ FUNCTION_CALLS = [
     (["F", 2078, ["app.tenant", "A", "f"]], "k"),
     (["F", 2078, ["work_mem", "6MB", "f"]], "k"),
     (["F", 3091, ["%d"]], "w:lock k"),
+    # lastval()
+    (["F", 2559, []], "k"),
 ]
 
 
@@ -396,7 +401,7 @@ class PostgresGenerator(Generator):
         "free": {"slow": 3, "own": 3, "read": 5, "write": 4, "ddl": 1, "begin": 2, "end": 3, "savepoint": 2, "local": 2, "id": 1},
     }
     modes = [(8, "simple"), (4, "extended"), (4, "named"), (2, "parameters"), (2, "several"), (3, "pipeline"), (1, "call"), (1, "copyin"),
-             (1, "portal"), (0.2, "portals"), (1, "flushed")]
+             (1, "portal"), (0.2, "portals"), (1, "flushed"), (1, "parts")]
 
     def of_client(self, model, draw):
         temporary = "pg_temp" in model.params.get("search_path", "")
@@ -411,7 +416,9 @@ class PostgresGenerator(Generator):
         texts = [*texts_of(messages), drawn.text]
         inside = len(texts) > 2 or any(";" in text for text in texts)
         asks = any(ASKS.search(text) or (inside and RESETS.search(text)) for text in texts)
-        bound = model.status != "I" or model.tied or ("t" in drawn.flags and len(messages) > 1)
+        # Nothing can go ahead of a later part of a batch.
+        parts = sum(message == ["H"] for message in messages) > 0
+        bound = model.status != "I" or model.tied or ("t" in drawn.flags and len(messages) > 1) or parts
         return not (model.params and asks and bound)
 
     def connect_params(self):
@@ -502,7 +509,7 @@ class PostgresGenerator(Generator):
     def ask_call(self, model, allowed):
         message, known = self.random.choice(FUNCTION_CALLS)
         drawn = Draw.of("function call", known, "call")
-        if not allowed(drawn):
+        if not allowed(drawn) or (message[1] == 2559 and self.seldom is not None):
             return None
         message = [message[0], message[1], [a.replace("%d", str(self.random.randint(1, 5))) for a in message[2]]]
         if message[1] == 3091:
@@ -535,6 +542,16 @@ class PostgresGenerator(Generator):
         if not drawn or not drawn.text:
             return None
         return [["P", "", drawn.text, []], ["H"], ["B", "", "", [], []], ["D", "P", ""], ["H"], ["E", "", 0], ["H"], ["S"]], drawn
+
+    def ask_parts(self, model, allowed):
+        """Several in one batch, with a Flush behind each but the last: nothing can go ahead of a later one."""
+        parts = [d for _ in range(self.random.randint(2, 3)) if (d := self.statement(model, allowed, extended=True, several=True)) and d.text]
+        if len(parts) < 2:
+            return None
+        out = []
+        for d in parts:
+            out += [*self.run_of(d.text, describe=self.random.random() < 0.5), ["H"]]
+        return [*out[:-1], ["S"]], Draw.join(parts)
 
     def ask_portal(self, model, allowed):
         """A portal of some rows at a time, inside a transaction also over several requests."""

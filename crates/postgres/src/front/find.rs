@@ -32,6 +32,13 @@ pub(super) fn part(len: usize, continues: bool) -> Found {
     Found::Part { len, needs: Needs { lease: true, continues, ..Needs::default() } }
 }
 
+/// The function that a FunctionCall names is `currval(regclass)` or `lastval()` (`pg_proc.dat`).
+fn asks_sequence(body: &[u8]) -> bool {
+    const ASKS: [u32; 2] = [1575, 2559];
+    let oid = body.first_chunk().map(|bytes| u32::from_be_bytes(*bytes));
+    oid.is_some_and(|oid| ASKS.contains(&oid))
+}
+
 impl Front {
     /// What `weir_session::Front::find` says.
     pub(super) fn find_next(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<Found, Fault> {
@@ -157,6 +164,7 @@ impl Front {
                 if pins {
                     // It may be any function.
                     self.scan.batch.draws = Draws::Outright;
+                    self.scan.batch.asks_sequence = asks_sequence(body);
                     self.runs_code = true;
                 }
                 self.wants_own |= self.startup_differs && !self.is_at_home && pins;
