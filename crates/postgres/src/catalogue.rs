@@ -11,7 +11,6 @@ use crate::back::Back;
 use crate::error::field;
 use crate::message::query::put_query;
 use crate::queue::{Internal, Kind, Owed};
-use crate::session_state::decides_reading;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
 use weir_sql::Dialect;
@@ -397,12 +396,7 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
         b"x" => builder.foreign(name),
         b"a" => builder.ambient(name),
         b"o" => builder.operator(name, text),
-        b"g" => {
-            let setting = text.split(|&byte| byte == b'=').next().unwrap_or_default();
-            let reads = std::str::from_utf8(setting)
-                .is_ok_and(|setting| decides_reading(&setting.to_ascii_lowercase()));
-            builder.function_setting(name, text, reads);
-        }
+        b"g" => builder.function_setting(name, text),
         b"d" => builder.ambient_text(name),
         b"e" => builder.event_trigger(name),
         _ => return false,

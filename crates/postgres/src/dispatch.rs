@@ -202,9 +202,16 @@ impl Back {
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         self.begin_own(front, out);
         let begins = front.controls;
+        // Behind a query the server refuses SET TRANSACTION.
+        let bare = self.boundary == Boundary::InTransaction
+            && front.rare.as_deref().is_some_and(|rare| rare.characteristics);
         self.forget_sequences(front, out);
         // Ahead of settings: what may be refused holds up all behind it.
-        self.read_code_anew(front, begins, out);
+        if bare {
+            front.reads_otherwise |= std::mem::take(&mut front.runs_code);
+        } else {
+            self.read_code_anew(front, begins, out);
+        }
         let has_them = self.is_settled_home(front) || Arc::ptr_eq(&self.applied, &front.settings);
         if first && known && !has_them {
             let mut bytes = Vec::new();
@@ -239,7 +246,7 @@ impl Back {
         let characteristics =
             front.rare.as_deref_mut().is_some_and(|rare| std::mem::take(&mut rare.characteristics));
         front.ties = false;
-        if std::mem::take(&mut front.runs_nothing) {
+        if std::mem::take(&mut front.runs_nothing) && !front.controls {
             // Drivers prepare in one request and run in the next, and take the last one's name away in
             // between: who has drawn may ask behind that.
             front.controls = false;
@@ -298,9 +305,18 @@ impl Back {
         let otherwise = std::mem::take(&mut front.reads_otherwise);
         let now = self.code_reader(front, otherwise);
         let possible = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
-        let differs = self.code_read.is_some_and(|code| code.is_of_another(&now));
-        if possible && differs && (runs || begins) {
+        // Its own names hold plans that would be made anew, too: whatever it may read otherwise later, it
+        // begins without what others have read.
+        let has_names = front.traces.holds_names();
+        let takes_names = !has_names && front.names_matter.matter();
+        let differs = self.code_read.is_some_and(|code| match takes_names {
+            true => code.client != now.client,
+            false => !has_names && code.is_of_another(&now),
+        });
+        if possible && differs && (runs || begins || takes_names) {
             self.code_read = None;
+            // They would be read anew under the settings of the moment.
+            self.prepared.distrust_all();
             let mut bytes = Vec::new();
             put_query(&mut bytes, b"DISCARD PLANS");
             self.queue.push(Owed::Internal(Internal::Quiet));

@@ -227,7 +227,7 @@ impl Judge<'_> {
 impl Effects {
     /// It says that it sets, or takes back, what decides how literals are read.
     pub fn sets_reading(&self) -> bool {
-        self.names.iter().flatten().any(|set| crate::session_state::decides_reading(&set.name))
+        self.names.iter().flatten().any(|set| weir_sql::decides_reading(&set.name))
             || self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
     }
 
@@ -251,7 +251,7 @@ impl Effects {
                 effects = Arc::new(Effects { gives_code, ..Effects::clone(&effects) });
             }
         }
-        if effects.runs_code && sets_amid(&class, text) {
+        if sets_amid(&class, text) {
             effects = Arc::new(Effects { reads_otherwise: true, ..Effects::clone(&effects) });
         }
         if class.statement_names {
@@ -356,7 +356,7 @@ impl Effects {
             // What code in the text itself calls is not known one by one.
             runs_code: (class.user_code || !class.foreseen || class.uses.contains(Uses::BLOCK))
                 && runs_user_code(class),
-            runs_when_parsed: class.uses.contains(Uses::CODE_OF_LITERALS) && is_planned(class.verb),
+            runs_when_parsed: class.uses.contains(Uses::CODE_OF_LITERALS) && runs_user_code(class),
             reads_otherwise: class.uses.contains(Uses::CODE_READS_OTHERWISE),
             runs_names: false,
             prepares: None,

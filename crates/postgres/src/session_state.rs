@@ -12,6 +12,7 @@ use crate::role::{AUTHORIZATION, WHO, in_order, is_who};
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
+use weir_sql::READ_BY;
 use weir_sql::Scope;
 use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES, REPORTED_PARAMETERS, REPORTED_VALUE_BYTES};
 
@@ -331,26 +332,6 @@ fn put_as_it_is(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(b"'::pg_catalog.bytea,pg_catalog.getdatabaseencoding())");
 }
 
-/// It bears on how literals are read, which is done once, when a statement is parsed. (What else does is
-/// looked at again when the statement runs: `search_path`.)
-pub(crate) fn decides_reading(name: &str) -> bool {
-    READ_BY.contains(&name)
-}
-
-const READ_BY: [&str; 11] = [
-    "array_nulls",
-    "backslash_quote",
-    "client_encoding",
-    "datestyle",
-    "intervalstyle",
-    "lc_monetary",
-    "standard_conforming_strings",
-    "timezone",
-    "timezone_abbreviations",
-    "transform_null_equals",
-    "xmloption",
-];
-
 /// Asks the server for all of that: one row.
 pub(crate) fn what_decides_reading() -> Vec<u8> {
     let mut text = b"SELECT ".to_vec();
@@ -478,6 +459,7 @@ mod tests {
 
     #[test]
     fn abbreviations_of_time_zones_decide_how_literals_are_read() {
+        use weir_sql::decides_reading;
         assert!(decides_reading("timezone_abbreviations") && decides_reading("timezone"));
         assert!(!decides_reading("search_path"));
     }

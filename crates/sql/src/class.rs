@@ -178,7 +178,7 @@ bit_set! {
         MAINTAINS,
         /// PostgreSQL: code that it runs has settings of its own that decide how literals are read.
         CODE_READS_OTHERWISE,
-        /// PostgreSQL: code that any literal may run, to be read at all, leaves something or writes.
+        /// PostgreSQL: code that any literal may run, to be read at all, leaves something.
         CODE_OF_LITERALS,
     }
 }
@@ -593,6 +593,12 @@ pub struct Touched {
 }
 
 impl Touched {
+    /// It may change, be it for a moment, how literals are read.
+    pub fn changes_reading(&self) -> bool {
+        let of = |names: &SettingNames| names.is_any() || names.iter().any(crate::decides_reading);
+        of(&self.resets) || of(&self.sets) || of(&self.gives)
+    }
+
     /// Nothing of all that.
     pub fn is_empty(&self) -> bool {
         self.resets.is_empty()

@@ -17,6 +17,7 @@ mod dialect;
 mod fingerprint;
 mod lex;
 mod memo;
+mod reading;
 mod recognise;
 mod scan;
 mod shown;
@@ -30,5 +31,6 @@ pub use class::{
 pub use code::{makes_code, plain_words, prepared_text};
 pub use dialect::{Dialect, Encoding};
 pub use memo::Memo;
+pub use reading::{READ_BY, decides_reading};
 pub use scan::{Scanner, classify, classify_in};
 pub use shown::without_values;

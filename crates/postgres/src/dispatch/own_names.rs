@@ -14,9 +14,10 @@ use crate::front::Front;
 use crate::message::query::{SYNC, put_parse, put_query, put_statement};
 use crate::prepared::{Origin, OwnNames, Statement};
 use crate::queue::{Internal, Owed, Undo};
-use crate::session_state::{Change, all_that_decides_reading, decides_reading, put_changes};
+use crate::session_state::{Change, all_that_decides_reading, put_changes};
 use std::sync::Arc;
 use weir_sql::Scope;
+use weir_sql::decides_reading;
 use weir_wire::{Boundary, Pin};
 
 impl Back {

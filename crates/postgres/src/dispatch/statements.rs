@@ -19,9 +19,10 @@ use crate::prepared::{Name, Origin, Statement, has_literals, is_server_name};
 use crate::queue::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
-    Change, Settings, all_that_decides_reading, decides_reading, difference, put_visit, what_decides_reading,
+    Change, Settings, all_that_decides_reading, difference, put_visit, what_decides_reading,
 };
 use std::sync::Arc;
+use weir_sql::decides_reading;
 use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
 
 /// A name on a server for a statement of Weir's own in a client's batch.
@@ -150,7 +151,7 @@ impl Back {
             self.queue.push(Owed::Doomed(Some(refusal_of_pin(pin))));
             return Ok(());
         }
-        if effects.runs_when_parsed {
+        if effects.runs_when_parsed && has_literals(parse.content) {
             // Here, and never again elsewhere.
             return self.parse_raw(front, message, out);
         }

@@ -5,9 +5,9 @@
 //! Invariant: in doubt a text does more.
 
 use super::{Draws, Effects};
-use crate::session_state::decides_reading;
 use std::sync::Arc;
 use weir_sql::catalogue::Proof;
+use weir_sql::decides_reading;
 use weir_sql::{Class, Dialect, Locks, Uses, Verb, classify_in, makes_code, plain_words, prepared_text};
 
 /// A text changes what code does, so that those behind it may run something else than the catalogue said.
@@ -69,16 +69,14 @@ pub(super) fn only_plain(class: &Class, text: &[u8]) -> bool {
 
 /// Among the statements of a text, or of code in it, may be one that changes how those behind it are read.
 pub(super) fn sets_amid(class: &Class, text: &[u8]) -> bool {
-    const SETS: [&[u8]; 6] = [b"zone", b"names", b"option", b"set_config", b"reset", b"discard"];
+    const SETS: [&[u8]; 7] =
+        [b"zone", b"names", b"option", b"set_config", b"pg_settings", b"reset", b"discard"];
     let reads = |word: &[u8]| {
-        std::str::from_utf8(word).is_ok_and(|word| decides_reading(&word.to_ascii_lowercase()))
+        std::str::from_utf8(word).is_ok_and(|word| decides_reading(word))
             || SETS.iter().any(|sets| word.eq_ignore_ascii_case(sets))
     };
     let several = class.statements > 1 || class.uses.contains(Uses::BLOCK);
-    let touched = class.touched().is_some_and(|touched| {
-        let mut names = touched.sets.iter().chain(touched.resets.iter()).chain(touched.gives.iter());
-        touched.sets.is_any() || touched.resets.is_any() || names.any(decides_reading)
-    });
+    let touched = class.touched().is_some_and(weir_sql::Touched::changes_reading);
     touched || several && plain_words(text).any(reads)
 }
 

@@ -163,8 +163,9 @@ impl Front {
                 self.scan.batch.may_pin |= pins;
                 if pins {
                     // It may be any function.
-                    self.scan.batch.draws = Draws::Outright;
                     self.scan.batch.asks_sequence = asks_sequence(body);
+                    self.scan.batch.draws =
+                        if self.scan.batch.asks_sequence { Draws::No } else { Draws::Outright };
                     self.runs_code = true;
                 }
                 self.wants_own |= self.startup_differs && !self.is_at_home && pins;

@@ -257,7 +257,7 @@ impl Back {
     /// Something with effects has succeeded.
     pub(crate) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
         self.may_have_set |= effects.may_set || effects.pins.contains(Pin::Unrecognised);
-        self.reads_otherwise |= effects.sets_reading();
+        self.reads_otherwise |= effects.sets_reading() || effects.reads_otherwise;
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);

@@ -219,15 +219,15 @@ impl Builder {
         self.add(Place::Name, NameKey::of(function), On::Read, true, facts);
     }
 
-    /// A setting that a function has for as long as it runs: `name=value`. `reads`: literals are read by it.
-    pub fn function_setting(&mut self, function: &[u8], setting: &[u8], reads: bool) {
+    /// A setting that a function has for as long as it runs: `name=value`.
+    pub fn function_setting(&mut self, function: &[u8], setting: &[u8]) {
         self.count(function.len() + setting.len());
         let mut facts = Facts::default();
-        if reads {
-            facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
-        }
         let mut parts = setting.splitn(2, |&byte| byte == b'=');
         let name = parts.next().unwrap_or_default();
+        if std::str::from_utf8(name).is_ok_and(crate::decides_reading) {
+            facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
+        }
         if name.eq_ignore_ascii_case(b"search_path") && may_create_temporary(parts.next().unwrap_or_default())
         {
             facts.temporary_path = true;
@@ -349,8 +349,11 @@ impl Builder {
         facts
     }
 
-    fn add(&mut self, place: Place, key: NameKey, on: On, is_function: bool, facts: Facts) {
+    fn add(&mut self, place: Place, key: NameKey, on: On, is_function: bool, mut facts: Facts) {
         if !self.blind {
+            if !self.dialect.is_mysql() && facts.touched.changes_reading() {
+                facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
+            }
             self.things.push((place, Thing { key, on, is_function, facts }));
         }
     }

@@ -134,6 +134,12 @@ impl Doings {
         self.statement_names |= other.statement_names;
     }
 
+    /// Something of it may be there behind it: it keeps a server, or it sets.
+    pub fn leaves(&self) -> bool {
+        let SettingBits { resets, sets, .. } = self.settings;
+        !self.pins.is_empty() || !self.takes.is_empty() || resets != 0 || sets != 0
+    }
+
     /// It reads at most, and leaves nothing. What it reads may vary.
     pub fn is_pure(&self) -> bool {
         Doings { varies: false, ..*self } == Doings::default()

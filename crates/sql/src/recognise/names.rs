@@ -307,7 +307,7 @@ impl Recogniser {
         let class = &mut self.class;
         let mut doings = found.catalogue.ambient();
         class.user_code = found.user_code || doings != Doings::default();
-        if !self.mysql && !doings.is_pure() {
+        if !self.mysql && doings.leaves() {
             class.uses.insert(Uses::CODE_OF_LITERALS);
         }
         doings.add(found.read);

@@ -1234,13 +1234,13 @@ fn a_function_whose_path_is_pg_temp_makes_temporary_tables() {
             [("mine", "pg_temp"), ("theirs", "\"$user\", pg_temp, public"), ("usual", "public, pg_temp")]
         {
             b.function(plpgsql(name, "begin create table hidden (a int); end"));
-            b.function_setting(name.as_bytes(), format!("search_path={path}").as_bytes(), false);
+            b.function_setting(name.as_bytes(), format!("search_path={path}").as_bytes());
         }
         b.function(plpgsql("calls", "begin perform makes(); end"));
         b.function(plpgsql("makes", "begin create table hidden (a int); end"));
-        b.function_setting(b"calls", b"search_path=pg_temp", false);
+        b.function_setting(b"calls", b"search_path=pg_temp");
         b.function(plpgsql("reads", "begin return 1; end"));
-        b.function_setting(b"reads", b"search_path=pg_temp", false);
+        b.function_setting(b"reads", b"search_path=pg_temp");
     });
     for name in ["mine", "theirs", "calls"] {
         pins(&c, &format!("select {name}()"), Pin::TemporaryTable);
@@ -1302,5 +1302,28 @@ fn who_keeps_code_in_something_temporary_keeps_its_server() {
         "create function f() returns int language sql set search_path = public, pg_temp as 'select sets()'",
     ] {
         assert!(!stays(text), "{text}");
+    }
+}
+
+#[test]
+fn code_that_changes_how_literals_are_read_is_told_of() {
+    let otherwise = |body: &'static str| {
+        let c = catalogue(|b| b.function(plpgsql("f", body)));
+        by(Dialect::POSTGRES, "select f()", &c).uses.contains(Uses::CODE_READS_OTHERWISE)
+    };
+    for body in [
+        "begin perform set_config('datestyle', 'ISO, DMY', true); return g(); end",
+        "begin set local datestyle = 'ISO, DMY'; return g(); end",
+        "begin set local time zone 'Asia/Tokyo'; return g(); end",
+        "begin execute 'set local datestyle = ''ISO, DMY'''; return g(); end",
+        "begin set intervalstyle = 'iso_8601'; reset intervalstyle; end",
+        "begin perform set_config($1, 'x', true); end",
+    ] {
+        assert!(otherwise(body), "{body}");
+    }
+    for body in
+        ["begin perform set_config('app.tenant', 'a', true); end", "begin set local work_mem = '5MB'; end"]
+    {
+        assert!(!otherwise(body), "{body}");
     }
 }
