@@ -43,23 +43,33 @@ pub(crate) struct CodeRead {
     pub(crate) changes: u64,
     /// It has had others before, or perhaps others for a moment.
     pub(crate) mixed: bool,
+    /// Other clients have had some read that is still there.
+    pub(crate) others: bool,
 }
 
 impl CodeRead {
+    /// Nobody knows under which.
+    pub(crate) const UNKNOWN: CodeRead =
+        CodeRead { client: 0, plan_key: 0, changes: 0, mixed: true, others: true };
+
     /// What was read before is to be read anew for who runs some now. What a client itself has had
     /// read under settings that it has changed since stays, as in a session of its own.
     pub(crate) fn is_of_another(&self, now: &CodeRead) -> bool {
-        self.client != now.client && (now.mixed || self.differs(now))
+        let anew = now.mixed || self.plan_key != now.plan_key || self.changes != now.changes;
+        self.is_others_too(now.client) && (anew || self.client != now.client && self.mixed)
     }
 
-    fn differs(&self, now: &CodeRead) -> bool {
-        self.mixed || self.plan_key != now.plan_key || self.changes != now.changes
+    /// Another client than this one has had some read.
+    pub(crate) fn is_others_too(&self, client: u64) -> bool {
+        self.others || self.client != client
     }
 
     /// A client with these settings runs some; `mixed`: perhaps under others.
     pub(crate) fn by(before: &mut Option<CodeRead>, now: CodeRead) {
-        let differs = before.is_some_and(|then| then.differs(&now));
-        *before = Some(CodeRead { mixed: differs || now.mixed, ..now });
+        let differs =
+            |then: &CodeRead| then.mixed || then.plan_key != now.plan_key || then.changes != now.changes;
+        let others = before.is_some_and(|then| then.is_others_too(now.client));
+        *before = Some(CodeRead { mixed: before.as_ref().is_some_and(differs) || now.mixed, others, ..now });
     }
 }
 

@@ -201,7 +201,7 @@ impl Back {
         self.close_leftovers(out);
         let known = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         self.begin_own(front, out);
-        let begins = front.controls;
+        let begins = front.controls && self.boundary == Boundary::Idle;
         // Behind a query the server refuses SET TRANSACTION.
         let bare = self.boundary == Boundary::InTransaction
             && front.rare.as_deref().is_some_and(|rare| rare.characteristics);
@@ -257,8 +257,9 @@ impl Back {
         self.traces.soften();
         // Who stays here asks here, as does who names the sequence; and where clients ask at all nobody draws
         // on top of what others have drawn.
-        let begins = std::mem::take(&mut front.controls);
-        let stays = begins || self.boundary == Boundary::InTransaction || !front.traces.pins().is_empty();
+        let controls = std::mem::take(&mut front.controls);
+        let begins = controls && self.boundary == Boundary::Idle;
+        let stays = controls || self.boundary == Boundary::InTransaction || !front.traces.pins().is_empty();
         let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.unique());
         let may_ask = draws == Draws::Outright || stays || front.knowledge.are_sequences_asked();
         // In a transaction that has failed nothing can be forgotten, and a text that ends it may ask.
@@ -307,10 +308,10 @@ impl Back {
         let possible = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         // Its own names hold plans that would be made anew, too: whatever it may read otherwise later, it
         // begins without what others have read.
-        let has_names = front.traces.holds_names();
+        let has_names = front.traces.holds_names() || front.traces.pins().contains(Pin::Prepared);
         let takes_names = !has_names && front.names_matter.matter();
         let differs = self.code_read.is_some_and(|code| match takes_names {
-            true => code.client != now.client,
+            true => code.is_others_too(now.client),
             false => !has_names && code.is_of_another(&now),
         });
         if possible && differs && (runs || begins || takes_names) {
@@ -334,6 +335,7 @@ impl Back {
             client: front.unique(),
             plan_key: front.settings.plan_key(),
             changes: self.knowledge.changes(),
+            others: false,
             mixed: otherwise || self.reads_otherwise || self.queue.changes_reading(front.owner),
         }
     }

@@ -151,7 +151,10 @@ impl Back {
             self.queue.push(Owed::Doomed(Some(refusal_of_pin(pin))));
             return Ok(());
         }
-        if effects.runs_when_parsed && has_literals(parse.content) {
+        if effects.runs_when_parsed
+            && has_literals(parse.content)
+            && front.prepared_mut().get(parse.name).is_none()
+        {
             // Here, and never again elsewhere.
             return self.parse_raw(front, message, out);
         }

@@ -3,7 +3,7 @@
 //! Invariant: an effect counts only when its request is over, and whatever a ROLLBACK may undo is uncertain.
 
 use super::{Way, protocol};
-use crate::back::Back;
+use crate::back::{Back, CodeRead};
 use crate::dispatch::remember_accepted;
 use crate::dispatch::statements::RAW_PARSE;
 use crate::effects::{Draws, Effects, Outcome};
@@ -184,8 +184,8 @@ impl Back {
         if self.boundary == Boundary::Idle {
             self.may_have_set = false;
             // What was deferred ran at the end.
-            if let Some(code) = self.code_read.as_mut().filter(|_| self.reads_otherwise) {
-                code.mixed = true;
+            if self.reads_otherwise {
+                self.code_read = Some(CodeRead::UNKNOWN);
             }
             self.reads_otherwise = false;
             self.local_defaults.clear();

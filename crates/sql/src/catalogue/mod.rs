@@ -134,10 +134,11 @@ impl Doings {
         self.statement_names |= other.statement_names;
     }
 
-    /// Something of it may be there behind it: it keeps a server, or it sets.
+    /// Something of it may be there behind it: it keeps a server, sets, or writes.
     pub fn leaves(&self) -> bool {
         let SettingBits { resets, sets, .. } = self.settings;
-        !self.pins.is_empty() || !self.takes.is_empty() || resets != 0 || sets != 0
+        let writes = self.uses.contains(Uses::CODE_WRITES);
+        !self.pins.is_empty() || !self.takes.is_empty() || resets != 0 || sets != 0 || writes
     }
 
     /// It reads at most, and leaves nothing. What it reads may vary.
