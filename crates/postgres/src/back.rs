@@ -48,10 +48,6 @@ pub(crate) struct CodeRead {
 }
 
 impl CodeRead {
-    /// Nobody knows under which.
-    pub(crate) const UNKNOWN: CodeRead =
-        CodeRead { client: 0, plan_key: 0, changes: 0, mixed: true, others: true };
-
     /// What was read before is to be read anew for who runs some now. What a client itself has had
     /// read under settings that it has changed since stays, as in a session of its own.
     pub(crate) fn is_of_another(&self, now: &CodeRead) -> bool {

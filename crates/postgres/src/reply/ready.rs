@@ -3,7 +3,7 @@
 //! Invariant: an effect counts only when its request is over, and whatever a ROLLBACK may undo is uncertain.
 
 use super::{Way, protocol};
-use crate::back::{Back, CodeRead};
+use crate::back::Back;
 use crate::dispatch::remember_accepted;
 use crate::dispatch::statements::RAW_PARSE;
 use crate::effects::{Draws, Effects, Outcome};
@@ -183,10 +183,6 @@ impl Back {
     fn forget_transaction(&mut self) {
         if self.boundary == Boundary::Idle {
             self.may_have_set = false;
-            // What was deferred ran at the end.
-            if self.reads_otherwise {
-                self.code_read = Some(CodeRead::UNKNOWN);
-            }
             self.reads_otherwise = false;
             self.local_defaults.clear();
         }
@@ -257,7 +253,13 @@ impl Back {
     /// Something with effects has succeeded.
     pub(crate) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
         self.may_have_set |= effects.may_set || effects.pins.contains(Pin::Unrecognised);
-        self.reads_otherwise |= effects.sets_reading() || effects.reads_otherwise;
+        if effects.sets_reading() || effects.reads_otherwise {
+            self.reads_otherwise = true;
+            // What is deferred runs at the end of the transaction.
+            if let Some(code) = self.code_read.as_mut().filter(|_| outcome == Outcome::InTransaction) {
+                code.mixed = true;
+            }
+        }
         let reported = &self.reported;
         let followed = |name: &str| follows(name) && reported.get(name).is_some();
         self.traces.apply(effects, outcome, followed);
