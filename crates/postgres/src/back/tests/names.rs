@@ -197,6 +197,20 @@ fn forgotten(f: &mut Front, b: &mut Back, texts: &[&str]) -> Vec<&'static str> {
     said
 }
 
+/// A batch of which only the first part is there: what asks may come behind it, where nothing can go ahead any
+/// more.
+#[test]
+fn what_others_have_drawn_is_forgotten_ahead_of_the_first_part_of_a_batch() {
+    let (mut one, mut two, mut b) = (front(1), front(2), back());
+    assert!(forgotten(&mut one, &mut b, &["select nextval('s')"]).is_empty());
+    let part = cat(&[c::parse("", "select 1"), c::bind(""), c::execute(), c::flush()]);
+    let mut out = Vec::new();
+    assert!(!matches!(two.find(&part, &mut Vec::new()), Ok(Found::Incomplete) | Err(_)));
+    let owner = two.owner;
+    b.dispatch(&mut two, owner, &part, false, &mut out).expect("it is sent");
+    assert_eq!(tags(&out), "QPBEH");
+}
+
 /// In a transaction that has failed nothing can be forgotten: a text that ends it may ask all the same.
 #[test]
 fn what_others_have_drawn_is_forgotten_before_a_transaction_begins() {

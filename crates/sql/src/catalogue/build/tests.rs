@@ -1327,3 +1327,27 @@ fn code_that_changes_how_literals_are_read_is_told_of() {
         assert!(!otherwise(body), "{body}");
     }
 }
+
+#[test]
+fn a_cursor_that_code_declares_in_sql_stays() {
+    let string = plpgsql("f", "begin execute 'declare c cursor with hold for select 1'; end");
+    let own = plpgsql("f", "declare c cursor for select 1; begin open c; fetch c into x; close c; end");
+    let sql = Function { language: Language::Sql, body: b"declare c cursor with hold for select 1", ..own };
+    for (function, stays) in [(string, true), (sql, true), (own, false)] {
+        let c = catalogue(|b| b.function(function));
+        let pins = by(Dialect::POSTGRES, "select f()", &c).pins;
+        assert_eq!(pins.contains(Pin::Cursor), stays, "{}", String::from_utf8_lossy(function.body));
+    }
+}
+
+#[test]
+fn names_are_cut_at_the_end_of_a_character() {
+    let short = "a".repeat(62);
+    for longer in ["\u{e9}", "\u{20ac}x", "\u{1f600}"] {
+        let name = format!("{short}{longer}");
+        assert_eq!(NameKey::of(name.as_bytes()), NameKey::of(short.as_bytes()), "{name}");
+    }
+    let full = "b".repeat(63);
+    assert_eq!(NameKey::of(format!("{full}\u{e9}").as_bytes()), NameKey::of(full.as_bytes()));
+    assert_eq!(NameKey::of(format!("{}\u{e9}", "c".repeat(61)).as_bytes()), NameKey::UNREADABLE);
+}
