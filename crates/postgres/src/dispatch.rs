@@ -333,7 +333,7 @@ impl Back {
     fn code_reader(&self, front: &Front, otherwise: bool) -> CodeRead {
         CodeRead {
             client: front.unique(),
-            plan_key: front.settings.plan_key(),
+            reading_key: front.settings.reading_key(),
             changes: self.knowledge.changes(),
             others: false,
             mixed: otherwise || self.reads_otherwise || self.queue.changes_reading(front.owner),

@@ -12,8 +12,8 @@ use crate::role::{AUTHORIZATION, WHO, in_order, is_who};
 use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
-use weir_sql::READ_BY;
 use weir_sql::Scope;
+use weir_sql::{READ_BY, decides_reading};
 use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES, REPORTED_PARAMETERS, REPORTED_VALUE_BYTES};
 
 /// Settings beyond a server's own defaults. Cheap to share, never changed in place.
@@ -21,6 +21,8 @@ use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES, REPORTED_PARAMET
 pub struct Settings {
     entries: Vec<(Box<str>, Box<[u8]>)>,
     plan_key: u64,
+    /// See [`Settings::reading_key`].
+    reading_key: u64,
     /// See [`Settings::is_somebody`].
     is_somebody: bool,
 }
@@ -132,6 +134,13 @@ impl Settings {
         self.plan_key
     }
 
+    /// Equal for settings under which code is read alike: those that decide how literals are read, or what a
+    /// constant looks like that the planner writes into a plan. 0 when there are none. (PostgreSQL itself looks at
+    /// `search_path` and roles again.)
+    pub fn reading_key(&self) -> u64 {
+        self.reading_key
+    }
+
     /// They say who a session acts as: a role or a session authorization.
     #[inline]
     pub fn is_somebody(&self) -> bool {
@@ -183,6 +192,16 @@ impl Settings {
             value.hash(&mut hasher);
         }
         self.plan_key = if any { hasher.finish() | 1 } else { 0 };
+        let folded = ["bytea_output", "extra_float_digits", "xmlbinary"];
+        let (mut hasher, mut reads) = (DefaultHasher::new(), false);
+        for (name, value) in &self.entries {
+            if decides_reading(name) || folded.contains(&&**name) {
+                reads = true;
+                name.hash(&mut hasher);
+                value.hash(&mut hasher);
+            }
+        }
+        self.reading_key = if reads { hasher.finish() | 1 } else { 0 };
         self.is_somebody = any && WHO.iter().any(|name| self.get(name).is_some());
     }
 }
@@ -459,7 +478,6 @@ mod tests {
 
     #[test]
     fn abbreviations_of_time_zones_decide_how_literals_are_read() {
-        use weir_sql::decides_reading;
         assert!(decides_reading("timezone_abbreviations") && decides_reading("timezone"));
         assert!(!decides_reading("search_path"));
     }
@@ -481,6 +499,10 @@ mod tests {
         assert!(a.same_but_application_name(&b));
         assert_ne!(a.plan_key(), settings(&[("search_path", "y")]).plan_key());
         assert_eq!(settings(&[("application_name", "a")]).plan_key(), 0);
+        assert_eq!(settings(&[("search_path", "x"), ("work_mem", "5MB")]).reading_key(), 0);
+        let german = settings(&[("datestyle", "German"), ("search_path", "x")]);
+        assert_eq!(german.reading_key(), settings(&[("datestyle", "German")]).reading_key());
+        assert_ne!(german.reading_key(), settings(&[("extra_float_digits", "0")]).reading_key());
     }
 
     #[test]
