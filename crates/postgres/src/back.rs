@@ -94,6 +94,9 @@ pub struct Back {
     pub(crate) may_have_set: bool,
     /// The open transaction has set what decides how literals are read.
     pub(crate) reads_otherwise: bool,
+    /// What others have drawn here must not be asked by the request whose bytes come, and cannot be
+    /// forgotten.
+    pub(crate) forbids_asking: bool,
     /// Why the statement that the next text executes could not be prepared under its client's name.
     pub(crate) refused_stand_in: Option<Box<[u8]>>,
     /// The client that may have drawn from a sequence here last; 0 for none.
@@ -206,6 +209,7 @@ impl Back {
             boundary: Boundary::Idle,
             may_have_set: false,
             reads_otherwise: false,
+            forbids_asking: false,
             refused_stand_in: None,
             drawn_by: 0,
             mixes_drawn: false,

@@ -10,6 +10,7 @@
 use crate::back::{Back, CodeRead, Held};
 use crate::datestyle::DATESTYLE;
 use crate::effects::{Draws, Effects};
+use crate::error::Refusal;
 use crate::frame::{ClientTag, body, client_header};
 use crate::front::{Asks, Front};
 use crate::late::Late;
@@ -246,7 +247,8 @@ impl Back {
         let characteristics =
             front.rare.as_deref_mut().is_some_and(|rare| std::mem::take(&mut rare.characteristics));
         front.ties = false;
-        if std::mem::take(&mut front.runs_nothing) && !front.controls {
+        self.forbids_asking = false;
+        if std::mem::take(&mut front.runs_nothing) {
             // Drivers prepare in one request and run in the next, and take the last one's name away in
             // between: who has drawn may ask behind that.
             front.controls = false;
@@ -258,12 +260,12 @@ impl Back {
         // Who stays here asks here, as does who names the sequence; and where clients ask at all nobody draws
         // on top of what others have drawn.
         let controls = std::mem::take(&mut front.controls);
-        let begins = controls && self.boundary == Boundary::Idle;
         let stays = controls || self.boundary == Boundary::InTransaction || !front.traces.pins().is_empty();
         let others = self.mixes_drawn || (self.drawn_by != 0 && self.drawn_by != front.unique());
         let may_ask = draws == Draws::Outright || stays || front.knowledge.are_sequences_asked();
-        // In a transaction that has failed nothing can be forgotten, and a text that ends it may ask.
-        let covers = others && (begins || draws != Draws::No && may_ask);
+        // Nothing can be forgotten there, and a request that ends it may ask.
+        self.forbids_asking = self.boundary == Boundary::Failed && controls && others;
+        let covers = draws != Draws::No && others && may_ask;
         if !asks && !covers {
             return;
         }
@@ -559,8 +561,8 @@ impl Back {
                 front.judge().text(text).0
             }
         };
-        if let Some(pin) = effects.refused {
-            self.refuse_query(pin, out);
+        if let Some(why) = self.refuses(&effects) {
+            self.refuse_query(why, out);
             return Ok(());
         }
         let (effects, undo, names) = self.stand_ins(front, effects, out);
@@ -587,10 +589,19 @@ impl Back {
 impl Back {
     /// In the place of a text that the operator refuses goes one that fails before anything of it runs, as
     /// the database's own refusal would; its error is replaced. So the transaction fails as well.
-    fn refuse_query(&mut self, pin: Pin, out: &mut Vec<u8>) {
-        let text = format!("refused by Weir (pins.{} = error)", pin.label());
+    fn refuse_query(&mut self, why: Refusal, out: &mut Vec<u8>) {
+        let text = match why {
+            Refusal::Pin(pin) => format!("refused by Weir (pins.{} = error)", pin.label()),
+            Refusal::AsksBehindFailure => "refused by Weir".to_owned(),
+        };
         put_query(out, text.as_bytes());
-        self.queue.push(Owed::Query { effects: None, undo: Some(Box::new(Undo::Refused(pin))) });
+        self.queue.push(Owed::Query { effects: None, undo: Some(Box::new(Undo::Refused(why))) });
+    }
+
+    /// A text of these effects must not run here.
+    pub(super) fn refuses(&self, effects: &Effects) -> Option<Refusal> {
+        let asks = self.forbids_asking && effects.asks_sequence;
+        effects.refused.map(Refusal::Pin).or(asks.then_some(Refusal::AsksBehindFailure))
     }
 }
 

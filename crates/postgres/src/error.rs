@@ -323,8 +323,31 @@ fn instead_of(pin: Pin) -> &'static str {
     }
 }
 
+/// Why Weir refuses a statement in the database's place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It would pin for this reason, and the operator has decided so.
+    Pin(Pin),
+    /// It ends a failed transaction and asks what was drawn from a sequence: what another client has drawn
+    /// there cannot be forgotten before.
+    AsksBehindFailure,
+}
+
+impl Refusal {
+    /// The body of an ErrorResponse.
+    pub fn told(self) -> Box<[u8]> {
+        match self {
+            Refusal::Pin(pin) => refusal_of_pin(pin),
+            Refusal::AsksBehindFailure => refusal(
+                "this statement is refused: it ends a failed transaction and asks currval() or lastval() in one request",
+                "Send ROLLBACK in a request of its own, then ask.",
+            ),
+        }
+    }
+}
+
 /// The body of an ErrorResponse: the operator refuses statements that pin for this reason.
-pub fn refusal_of_pin(pin: Pin) -> Box<[u8]> {
+fn refusal_of_pin(pin: Pin) -> Box<[u8]> {
     let message = format!(
         "this statement is refused: its client would keep the server connection beyond the transaction ({})",
         pin.label()
@@ -334,6 +357,11 @@ pub fn refusal_of_pin(pin: Pin) -> Box<[u8]> {
         pin.label(),
         instead_of(pin)
     );
+    refusal(&message, &hint)
+}
+
+/// "Feature not supported".
+fn refusal(message: &str, hint: &str) -> Box<[u8]> {
     let mut body = Vec::new();
     let error = Severity::Error.word().as_bytes();
     let fields: [(u8, &[u8]); 5] =

@@ -8,12 +8,13 @@
 //! order.
 
 use crate::effects::{Draws, Effects};
+use crate::error::Refusal;
 use crate::front::Front;
 use crate::prepared::{Names, ServerPrepared, Statement};
 use crate::session_state::Settings;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use weir_wire::{INTERNAL, Owner, Pin};
+use weir_wire::{INTERNAL, Owner};
 
 /// A request of Weir's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -126,7 +127,7 @@ pub(crate) enum Undo {
     /// `dispatch/own_names.rs`.
     Brought(u64),
     /// Nothing: the text was refused for this reason, and its error is replaced.
-    Refused(Pin),
+    Refused(Refusal),
     /// The unnamed statement was replaced by this one, or closed. What was there before is known from
     /// replies.
     Replaced(Option<Arc<Statement>>),

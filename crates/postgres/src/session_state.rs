@@ -135,8 +135,8 @@ impl Settings {
     }
 
     /// Equal for settings under which code is read alike: those that decide how literals are read, or what a
-    /// constant looks like that the planner writes into a plan. 0 when there are none. (PostgreSQL itself looks at
-    /// `search_path` and roles again.)
+    /// constant looks like that the planner writes into a plan. 0 when there are none. (PostgreSQL itself
+    /// looks at `search_path` and roles again.)
     pub fn reading_key(&self) -> u64 {
         self.reading_key
     }

@@ -8,7 +8,6 @@ use super::own_names::effects_of_named;
 use super::{Message, malformed};
 use crate::back::{Back, Unnamed};
 use crate::effects::Effects;
-use crate::error::refusal_of_pin;
 use crate::frame::{ClientTag, HEADER_BYTES, body, put_cstr};
 use crate::front::Front;
 use crate::message::query::{
@@ -142,13 +141,13 @@ impl Back {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
-        if let Some(pin) = effects.refused {
+        if let Some(why) = self.refuses(&effects) {
             if parse.name.is_empty() {
                 let prepared = front.prepared_mut();
                 (prepared.unnamed, prepared.answered, prepared.unnamed_is_raw) = (None, None, false);
             }
             put_bind_nobody(out);
-            self.queue.push(Owed::Doomed(Some(refusal_of_pin(pin))));
+            self.queue.push(Owed::Doomed(Some(why.told())));
             return Ok(());
         }
         if effects.runs_when_parsed
@@ -536,6 +535,12 @@ impl Back {
         let known = front.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
         let effects = known.as_ref().map(|statement| statement.effects(front.judge()));
         let mut bound = None;
+        if let Some(why) = effects.as_deref().filter(|_| self.forbids_asking).and_then(|it| self.refuses(it))
+        {
+            put_bind_nobody(out);
+            self.queue.push(Owed::Doomed(Some(why.told())));
+            return Ok(());
+        }
         self.has_begin_portal &= !bind.portal.is_empty();
         if bind.statement.is_empty() {
             self.ensure_unnamed(front, out);

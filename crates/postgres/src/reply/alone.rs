@@ -6,7 +6,7 @@
 
 use super::{Way, protocol};
 use crate::back::Back;
-use crate::error::{field, fields, put_as_fatal, put_plan_must_not_change, refusal_of_pin};
+use crate::error::{field, fields, put_as_fatal, put_plan_must_not_change};
 use crate::frame::{Header, ServerTag, body, put, put_cstr};
 use crate::front::Front;
 use crate::listen::lost;
@@ -177,8 +177,8 @@ impl Back {
         let mut taken_name = None;
         let doomed = match self.queue.next_mut() {
             Some(Owed::Doomed(told)) => Some(told.take()),
-            Some(Owed::Query { undo: Some(undo), .. }) if let Undo::Refused(pin) = **undo => {
-                Some(Some(refusal_of_pin(pin)))
+            Some(Owed::Query { undo: Some(undo), .. }) if let Undo::Refused(why) = **undo => {
+                Some(Some(why.told()))
             }
             // Weir had brought it in front of this request, and knows why it is not there.
             Some(Owed::Shape { statement, .. }) if field(body, b'C') == Some(b"26000") => {

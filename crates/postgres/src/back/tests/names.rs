@@ -197,8 +197,8 @@ fn forgotten(f: &mut Front, b: &mut Back, texts: &[&str]) -> Vec<&'static str> {
     said
 }
 
-/// A batch of which only the first part is there: what asks may come behind it, where nothing can go ahead any
-/// more.
+/// A batch of which only the first part is there: what asks may come behind it, where nothing can go ahead
+/// any more.
 #[test]
 fn what_others_have_drawn_is_forgotten_ahead_of_the_first_part_of_a_batch() {
     let (mut one, mut two, mut b) = (front(1), front(2), back());
@@ -211,12 +211,27 @@ fn what_others_have_drawn_is_forgotten_ahead_of_the_first_part_of_a_batch() {
     assert_eq!(tags(&out), "QPBEH");
 }
 
-/// In a transaction that has failed nothing can be forgotten: a text that ends it may ask all the same.
+/// In a transaction that has failed nothing can be forgotten: a text that ends it must not ask.
 #[test]
-fn what_others_have_drawn_is_forgotten_before_a_transaction_begins() {
+fn what_others_have_drawn_is_not_asked_by_a_text_that_ends_a_failed_transaction() {
     let (mut one, mut two, mut b) = (front(1), front(2), back());
     assert!(forgotten(&mut one, &mut b, &["select nextval('s')"]).is_empty());
-    assert_eq!(forgotten(&mut two, &mut b, &["begin"]), ["DISCARD SEQUENCES"]);
+    assert!(forgotten(&mut two, &mut b, &["begin"]).is_empty());
+    ask(&mut two, &mut b, "select 1/0", &c::q("select 1/0"));
+    receive(&mut b, Some(&mut two), &cat(&[s::error("22012", "x"), s::failed()]));
+    let sent = |f: &mut Front, b: &mut Back, text: &str| {
+        let (mut out, owner) = (Vec::new(), f.owner);
+        let request = c::q(text);
+        assert!(matches!(f.find(&request, &mut Vec::new()), Ok(Found::Request { .. })));
+        b.dispatch(f, owner, &request, true, &mut out).expect("it is sent");
+        out
+    };
+    let out = sent(&mut two, &mut b, "rollback; select lastval()");
+    assert_eq!(out, c::q("refused by Weir"));
+    let told = receive(&mut b, Some(&mut two), &cat(&[s::error("42601", "x"), s::failed()]));
+    assert!(told.to_client.windows(5).any(|code| code == b"0A000"));
+    let out = sent(&mut two, &mut b, "rollback; select 1");
+    assert_eq!(out, c::q("rollback; select 1"));
 }
 
 /// While somebody changes a table nothing is proven, but code that has changed is read before anybody gets a
