@@ -72,7 +72,7 @@ pub(super) fn sets_amid(class: &Class, text: &[u8]) -> bool {
     const SETS: [&[u8]; 7] =
         [b"zone", b"names", b"option", b"set_config", b"pg_settings", b"reset", b"discard"];
     let reads = |word: &[u8]| {
-        std::str::from_utf8(word).is_ok_and(|word| decides_reading(word))
+        std::str::from_utf8(word).is_ok_and(decides_reading)
             || SETS.iter().any(|sets| word.eq_ignore_ascii_case(sets))
     };
     let several = class.statements > 1 || class.uses.contains(Uses::BLOCK);
