@@ -401,7 +401,7 @@ class PostgresGenerator(Generator):
         "free": {"slow": 3, "own": 3, "read": 5, "write": 4, "ddl": 1, "begin": 2, "end": 3, "savepoint": 2, "local": 2, "id": 1},
     }
     modes = [(8, "simple"), (4, "extended"), (4, "named"), (2, "parameters"), (2, "several"), (3, "pipeline"), (1, "call"), (1, "copyin"),
-             (1, "portal"), (0.2, "portals"), (1, "flushed"), (1, "parts")]
+             (1, "portal"), (0.2, "portals"), (1, "flushed"), (0.5, "parts")]
 
     def of_client(self, model, draw):
         temporary = "pg_temp" in model.params.get("search_path", "")
@@ -546,7 +546,8 @@ class PostgresGenerator(Generator):
     def ask_parts(self, model, allowed):
         """Several in one batch, with a Flush behind each but the last: nothing can go ahead of a later one."""
         parts = [d for _ in range(self.random.randint(2, 3)) if (d := self.statement(model, allowed, extended=True, several=True)) and d.text]
-        if len(parts) < 2:
+        # Statements that have names are prepared again amid it, as the client would stay with them: that may fail.
+        if len(parts) < 2 or (model.prepared and any(d.keeps() for d in parts)):
             return None
         out = []
         for d in parts:
