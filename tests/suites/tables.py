@@ -45,6 +45,16 @@ def worker_of(wire):
     return (wire.pid if KIND == "postgres" else wire.thread_id) & 63
 
 
+def remain(w, expected):
+    """All other workers end; where one does not, what Weir holds is shown."""
+    try:
+        eventually(lambda: threads(w, "worker-") == expected, f"only {expected} remain", 60)
+    except AssertionError as e:
+        counted = ("weir_client_connections", "weir_server_connections", "weir_waiting_clients", "weir_catalogue_reads", "weir_server_closes")
+        held = {name: value for name, value in w.metrics().items() if value and name.startswith(counted)}
+        raise AssertionError(f"{e}: {threads(w, 'worker-')}, {held}, {w.log()[-3000:]}") from e
+
+
 def come(w, held, count):
     """So many clients more, all of them served."""
     came = [held.enter_context(WIRE.Wire(w.target())) for _ in range(count)]
@@ -117,12 +127,12 @@ def workers_come_with_the_clients_and_go_with_them(_context):
                     if wire is not last:
                         assert wire.ask("select 'once more'") == [["once more"]]
                         wire.close()
-                eventually(lambda: threads(w, "worker-") == ["worker-0", "worker-1", f"worker-{number}"], "others end", 60)
+                remain(w, ["worker-0", "worker-1", f"worker-{number}"])
                 assert last.ask("select 'still there'") == [["still there"]]
                 last.ask("commit")
                 with WIRE.Wire(w.target()) as wire:
                     assert worker_of(wire) < 2, "there is room where the first workers are"
-            eventually(lambda: workers(w) == 2, "the last one ends", 60)
+            remain(w, ["worker-0", "worker-1"])
             assert w.metric("weir_workers") == 2
         with WIRE.Wire(w.target()) as wire:
             assert wire.ask("select 'fine'") == [["fine"]]

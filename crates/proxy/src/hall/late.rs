@@ -32,7 +32,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             None => false,
         };
-        self.note_empty(key, begun);
         self.tell(cx, key);
         if !begun && self.draining {
             self.close_client(cx, key, Some(FaultKind::ShuttingDown.into()));

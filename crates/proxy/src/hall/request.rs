@@ -333,6 +333,9 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let Some(front) = client.front() else { return false };
         let mut out = std::mem::take(&mut self.staging);
         let answered = pool.entry.welcomes().answer(front, request, &mut out);
+        let begun = front.is_in_empty_transaction();
+        // Before the answer: who has read it may look at the metrics.
+        self.note_empty(key, begun);
         self.send_client(cx, key, &out);
         self.recycle(out);
         answered
