@@ -270,6 +270,28 @@ def code_made_by_anybody_is_known_at_its_first_call(_context):
 
 
 @weir
+def what_code_that_was_changed_elsewhere_leaves_is_taken_away(_context):
+    """The change is not seen before the function runs; what that leaves goes before another client gets the server."""
+    with admin() as a:
+        make = "create function app.changes_later() returns int deterministic begin {} return 1; end"
+        a.ask("drop function if exists app.changes_later")
+        a.ask(make.format(""))
+        for pool_size in (1, 2):
+            with start(pool_size=pool_size, settings=["pool.catalogue_check_interval=0.1"]) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+                one.ask("select app.changes_later()")
+                a.ask("drop function app.changes_later")
+                a.ask(make.format("declare l int; set l = get_lock('left', 0);"))
+                reads = w.metric("weir_catalogue_reads", protocol="mysql")
+                assert one.ask("select app.changes_later()") == [["1"]]
+                eventually(lambda: one.ask("select 1") and w.metric("weir_catalogue_reads", protocol="mysql") > reads, "it is noticed")
+                assert other.ask("select 1") == [["1"]]
+                assert a.ask("select is_free_lock('left')") == [["1"]]
+                a.ask("drop function app.changes_later")
+                a.ask(make.format(""))
+        a.ask("drop function app.changes_later")
+
+
+@weir
 def a_catalogue_that_stays_as_it_is_is_read_once(_context):
     """What Weir sums up of the rows that it reads is what the server says of the catalogue when it is asked whether that has changed."""
     with start(pool_size=1, settings=["pool.catalogue_check_interval=0"]) as w, admin() as a, Wire(w.target()) as one:

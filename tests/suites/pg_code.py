@@ -452,6 +452,43 @@ def a_function_made_by_anybody_is_known_at_its_first_call(_context):
 
 
 @weir
+def what_code_that_was_changed_elsewhere_leaves_is_taken_away(_context):
+    """The change is not seen before the function runs; what that leaves goes before another client gets the server, and from an idle one."""
+    harmless = "create or replace function plain(i int) returns int language plpgsql as $$ begin return i + 1; end $$"
+    leaves = ("create or replace function plain(i int) returns int language plpgsql as "
+              "$$ begin perform set_config('app.tenant', 'A', false), pg_advisory_lock(4713); return i + 1; end $$")
+    locks = "select count(*) from pg_locks where locktype = 'advisory' and objid = 4713"
+    with admin() as a:
+        try:
+            for pool_size in (1, 2):
+                with start(pool_size=pool_size, settings=["pool.catalogue_check_interval=0.1"]) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+                    # With two servers both are there, and one of them is idle when the other one finds the change.
+                    for wire in (one, other)[:pool_size]:
+                        wire.ask("begin")
+                        wire.ask("select plain(1)")
+                    for wire in (one, other)[:pool_size]:
+                        wire.ask("commit")
+                    reads = w.metric("weir_catalogue_reads", protocol="postgres")
+                    a.ask(leaves)
+                    if pool_size == 2:
+                        other.ask("begin"), other.ask("select 1")
+                    one.ask("select plain(1)")
+                    if pool_size == 2:
+                        other.ask("commit")
+                    eventually(lambda: other.ask("select 1") and w.metric("weir_catalogue_reads", protocol="postgres") > reads, "it is noticed")
+                    a.ask(harmless)
+                    for _ in range(3):
+                        for wire in (other, one)[:pool_size]:
+                            wire.ask("begin")
+                            assert wire.ask("select word from secret") == []
+                        for wire in (other, one)[:pool_size]:
+                            wire.ask("commit")
+                    assert a.ask(locks) == [["0"]]
+        finally:
+            a.ask(harmless)
+
+
+@weir
 def a_new_function_pins_nobody_at_its_first_call(_context):
     """Also while another's transaction has a table's change under way, as a migration has it: names of statements matter to a text whose code
     nobody has read, and the code is read before the text is sent."""

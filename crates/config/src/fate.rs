@@ -22,7 +22,12 @@ use Fate::{Covered, Missing, Refused};
 
 /// Keys of `[pgbouncer]`.
 pub static PGBOUNCER: &[(&str, Fate)] = &[
-    ("ignore_startup_parameters", Covered("Weir honours every startup parameter; none needs to be ignored.")),
+    (
+        "ignore_startup_parameters",
+        Covered(
+            "Weir honours each startup parameter that can be set in a session; none needs to be ignored.",
+        ),
+    ),
     ("so_reuseport", Covered("Weir's workers always share each port by SO_REUSEPORT.")),
     ("pkt_buf", Covered("Weir sizes its buffers automatically.")),
     ("sbuf_loopcnt", Covered("Weir always limits the work done for one client at a time.")),
@@ -36,11 +41,13 @@ pub static PGBOUNCER: &[(&str, Fate)] = &[
         "server_check_query",
         Covered("Weir sends the protocol's cheapest request. An empty value does not disable the check."),
     ),
-    ("server_reset_query", Covered("Weir resets a session with DISCARD ALL when a new client gets it.")),
     (
-        "server_reset_query_always",
-        Covered("Weir never gives a client a session that another client has changed."),
+        "server_reset_query",
+        Covered(
+            "Weir takes back what a client leaves before another one gets the server, with DISCARD ALL where needed.",
+        ),
     ),
+    ("server_reset_query_always", Covered("In each mode Weir takes back what other clients have changed.")),
     ("server_round_robin", Missing("Weir uses the most recently used server first")),
     ("server_fast_close", Missing("a server is closed when its client gives it back")),
     (

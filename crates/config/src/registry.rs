@@ -281,7 +281,7 @@ settings! {
     SharedListen "pool" "shared_listen", Kind::Bool, "true", Live, All,
         "In transaction mode, PostgreSQL clients that only listen (LISTEN) hold no server connection: one connection for each pool, outside its limits, listens for all of them. false: LISTEN keeps a server connection for its client.";
     ListenLinger "pool" "listen_linger", seconds(), "0.05", Live, All,
-        "Time a client that listens keeps its idle server connection before shared_listen applies. It doubles twice, up to a minute, each time the client needs a server connection that listens again.";
+        "Time a client that listens keeps its idle server connection before shared_listen applies. Each time the client needs a server connection that listens again, it grows fourfold, up to a minute.";
     MinPoolSize "pool" "min_pool_size" = "min_pool_size", servers(0), "0", Live, All,
         "Minimum number of server connections to keep open for each pair of database and user.";
     MaxDbConnections "pool" "max_db_connections" = "max_db_connections", servers(0), "0", Live, All,
@@ -292,7 +292,7 @@ settings! {
         Kind::Count { min: 0, max: 65_536, unit: "statements" }, "200", Live, All,
         "Maximum number of prepared statements kept on each server connection. 0: a client that prepares a statement keeps its server connection.";
     MaxWaitingClients "pool" "max_waiting_clients", Kind::Size { max: 10_000_000, unit: "clients" }, "auto", Live, All,
-        "Maximum number of clients that wait for a server connection of one pool; further clients are refused at once (SQLSTATE 53300, errno 1040). auto: as many as the pool can serve within query_wait_timeout at its recent rate.";
+        "Maximum number of clients that wait for a server connection of one pool; further clients are refused at once (SQLSTATE 53300, errno 1040). auto: twice as many as the pool can serve within query_wait_timeout at its recent rate.";
     QueryWaitTimeout "pool" "query_wait_timeout" = "query_wait_timeout", seconds(), "120", Live, All,
         "Maximum time a request waits for a server connection. 0 disables the limit.";
     QueryTimeout "pool" "query_timeout" = "query_timeout", seconds(), "0", Live, All,
@@ -314,7 +314,7 @@ settings! {
     ServerCheckDelay "pool" "server_check_delay" = "server_check_delay", seconds(), "30", Live, All,
         "Server connections that have been idle for longer than this are checked before use. 0: always.";
     CatalogueCheckInterval "pool" "catalogue_check_interval", seconds(), "1", Live, All,
-        "Interval at which Weir asks a database in use whether its catalogue has changed: functions, views, triggers, policies. Changes made through Weir are noticed at once.";
+        "Shortest interval at which Weir asks whether the catalogue of a database (functions, views, triggers, policies) was changed elsewhere. It asks when a server becomes free, and takes at most a fiftieth of its time. Changes made through Weir apply at once.";
     DnsMaxTtl "pool" "dns_max_ttl" = "dns_max_ttl", seconds(), "15", Live, All,
         "Interval at which host names are looked up again. Connections to an address that a name no longer has are closed when they are free.";
 
@@ -403,7 +403,7 @@ settings! {
         "Key exchange groups: X25519, prime256v1, secp384r1, X25519MLKEM768, separated by colons. auto: all.";
 
     ServerTlsSslmode "tls.server" "sslmode" = "server_tls_sslmode", Kind::Word(&weir_tls::SslMode::NAMES), "prefer", Live, All,
-        "TLS with servers, with libpq's meaning. disable: none. allow: only if the server refuses plain connections. prefer: if the server supports it. require: always. verify-ca: the server's certificate must be signed by a CA in ca_file. verify-full: the certificate must also match the host name. A URL's sslmode overrides it.";
+        "TLS with servers, with libpq's meaning. disable: none. allow: only if the server refuses plain connections. prefer: if the server supports it; on a loopback address, like allow. require: always. verify-ca: the server's certificate must be signed by a CA in ca_file. verify-full: the certificate must also match the host name. A URL's sslmode overrides it.";
     ServerTlsCaFile "tls.server" "ca_file" = "server_tls_ca_file", Kind::Path, "", Live, All,
         "CAs that verify-ca and verify-full trust, in PEM. Empty: the system's CAs.";
     ServerTlsCertFile "tls.server" "cert_file" = "server_tls_cert_file", Kind::Path, "", Live, All,

@@ -89,6 +89,8 @@ pub struct Back {
     pub(crate) study: Option<Box<Study>>,
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
     pub(crate) doubtful: bool,
+    /// [`Knowledge::surprises`] when nobody had run anything here.
+    pub(crate) surprises: u64,
     greeting: Arc<ServerGreeting>,
     /// What a statement makes of its parameters depends on its executions before (MySQL from 8.0.22 on).
     pub(crate) settles_types: bool,
@@ -171,6 +173,7 @@ impl Back {
             knowledge: Arc::default(),
             study: None,
             doubtful: false,
+            surprises: 0,
             settles_types: facts.flavour == Flavour::MySql && settles_types(&facts.greeting.version),
             greeting: facts.greeting,
             server_id: facts.id,
@@ -323,6 +326,7 @@ impl weir_session::Back for Back {
             knowledge: Arc::clone(&self.knowledge),
             study: None,
             doubtful: false,
+            surprises: self.surprises,
             greeting: Arc::clone(&self.greeting),
             settles_types: self.settles_types,
             // Nobody's: what a client may ask about its last statement, no server knows.
@@ -410,6 +414,7 @@ impl weir_session::Back for Back {
     /// What its pool knows of the database's catalogue.
     fn know(&mut self, knowledge: &Arc<Knowledge>) {
         self.knowledge = Arc::clone(knowledge);
+        self.surprises = knowledge.surprises();
     }
 
     fn is_favourite(&self, front: &Front) -> bool {
@@ -420,7 +425,7 @@ impl weir_session::Back for Back {
 
     /// What ran here may have left something that nobody knows of.
     fn wants_reset(&self) -> bool {
-        self.doubtful
+        self.doubtful || self.surprises != self.knowledge.surprises()
     }
 
     /// The server works on the head's own request: a KILL QUERY hits that and not something of Weir's in

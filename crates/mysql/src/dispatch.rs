@@ -469,7 +469,14 @@ impl Back {
         } else if runs {
             statement.sent_ahead = true;
         }
-        if self.settles_types && entry.command == Command::StmtExecute && statement.cursor && !cursor {
+        let executes = entry.command == Command::StmtExecute;
+        let gives_up = self.settles_types && executes && statement.cursor && !cursor;
+        if executes && statement.sent_ahead && (answered.is_some() || gives_up) {
+            // The data is in the copy that would not be executed.
+            let text = "long data for a statement that asks ROW_COUNT() or FOUND_ROWS(), or had a cursor";
+            return Err(Fault::new(FaultKind::NotAllowed, text));
+        }
+        if gives_up {
             // MySQL answers wrongly where a copy whose first execution had a cursor is executed without one.
             self.statements.give_up(&statement.key(client, number, true));
             statement.cursor = false;

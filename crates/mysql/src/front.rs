@@ -19,6 +19,7 @@ mod heads;
 mod held;
 mod last;
 mod long;
+mod rereads;
 mod variables;
 mod words;
 
@@ -44,7 +45,7 @@ use std::sync::Arc;
 use weir_session::login::ClientId;
 use weir_session::login::KillOutcome;
 use weir_sql::catalogue::Knowledge;
-use weir_sql::{Class, Dialect, Kill, Locks, Uses};
+use weir_sql::{Class, Dialect, Encoding, Kill, Locks, Uses};
 use weir_wire::Found;
 use weir_wire::{Fault, FaultKind, Pin, Pins, limits};
 
@@ -131,6 +132,8 @@ pub(crate) struct Extra {
     pub kills: Option<Kill>,
     /// A KILL stands behind the text that is sent: its target, and whether only the request is meant.
     pub kill_behind: Option<(u32, bool)>,
+    /// It may change how texts are read, and not by a SET that can be followed.
+    pub rereads: bool,
 }
 
 /// What a client of a pool may rely on, as a server of it showed.
@@ -249,6 +252,10 @@ pub(crate) struct Rare {
     pub listed_on: u64,
     /// A text that SQL prepared may ask for trackers.
     pub prepares_trackers: bool,
+    /// SQL has prepared what is not in its text, or what changes how texts are read.
+    pub prepares_unread: bool,
+    /// How its texts are read is not known.
+    pub reads_unknown: bool,
     /// It may have set what no reset takes away: its role; on MariaDB, that profiles are kept.
     pub outlives_reset: bool,
     /// Its user variables.
@@ -783,7 +790,7 @@ impl Front {
             ansi_quotes,
             no_backslash_escapes,
             mariadb: self.traits.flavour == Flavour::MariaDb,
-            encoding: self.state.encoding(),
+            encoding: if self.reads_unknown() { Encoding::Unknown } else { self.state.encoding() },
         }
     }
 

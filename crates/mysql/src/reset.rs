@@ -25,6 +25,7 @@ impl Back {
 
     /// Queues a full reset of Weir's own.
     pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
+        self.surprises = self.knowledge.surprises();
         put_reset(&self.setup_behind_reset, out);
         let mut entry = Entry::sent(INTERNAL, Command::ResetConnection);
         entry.setup_owed = true;

@@ -443,7 +443,7 @@ fn encoding_named(literal: &str) -> Encoding {
 }
 
 /// Numbers of collations (`information_schema.COLLATIONS`); the same on both servers as far as they go.
-fn encoding_numbered(number: u16) -> Encoding {
+pub(crate) fn encoding_numbered(number: u16) -> Encoding {
     match number {
         11 | 65 | 33 | 45 | 46 | 63 | 76 | 83 | 192..=215 | 223..=247 | 255..=323 => Encoding::Utf8,
         1 | 84 | 13 | 88 | 28 | 87 | 95 | 96 | 248..=250 => Encoding::AsciiUnsafe,
@@ -529,15 +529,21 @@ impl ServerState {
             });
             commands += 1;
         }
+        let enters = to.schema.as_deref().filter(|_| !self.is_in(to.schema.as_ref()));
+        // Whose letters not all character sets have: it is said in the one in which Weir keeps it.
+        let first = enters.filter(|name| !name.is_ascii());
+        if let Some(name) = first {
+            put_query(out, "SET character_set_client=utf8mb4");
+            put_init_db(name, out);
+            commands += 2;
+            self.charset_known = false;
+        }
         for assignments in self.assignments(to) {
             put_query(out, &assignments);
             commands += 1;
         }
-        if let Some(name) = to.schema.as_deref().filter(|_| !self.is_in(to.schema.as_ref())) {
-            frame::put(out, 0, |out| {
-                out.push(Command::InitDb as u8);
-                out.extend_from_slice(name.as_bytes());
-            });
+        if let Some(name) = enters.filter(|_| first.is_none()) {
+            put_init_db(name, out);
             commands += 1;
         }
         self.state = to.clone();
@@ -587,7 +593,8 @@ impl ServerState {
     fn assignments(&mut self, to: &State) -> Vec<String> {
         let mut statements = Vec::new();
         let mut list = Vec::new();
-        let introduce = !self.charset_known || reads_literals_otherwise(&self.state);
+        // One that was refused may have been set in part.
+        let introduce = !self.known || !self.charset_known || reads_literals_otherwise(&self.state);
         let same_charset = self.known
             && self.charset_known
             && self.state.charset == to.charset
@@ -660,6 +667,13 @@ fn is_compiled_default(collation: u16) -> bool {
         collation,
         1 | 3 | 4 | 6..=13 | 16 | 18 | 19 | 22 | 24..=26 | 28 | 30 | 32 | 33 | 36..=41 | 45 | 51 | 57 | 59 | 63 | 92 | 95 | 97
     )
+}
+
+fn put_init_db(schema: &str, out: &mut Vec<u8>) {
+    frame::put(out, 0, |out| {
+        out.push(Command::InitDb as u8);
+        out.extend_from_slice(schema.as_bytes());
+    });
 }
 
 /// Appends a COM_QUERY.
@@ -842,7 +856,7 @@ mod tests {
         assert_eq!(server.move_to(&named, &mut out), 3);
         let texts = texts(&out);
         assert!(
-            texts[1].contains("sql_mode='base'") && texts[1].contains("collation_connection=45"),
+            texts[1].contains("sql_mode=_utf8mb4'base'") && texts[1].contains("collation_connection=45"),
             "{texts:?}"
         );
     }

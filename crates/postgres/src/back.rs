@@ -147,6 +147,8 @@ pub struct Back {
     pub(crate) code_read: Option<CodeRead>,
     /// Something ran here of which it was not known what it does: a reset comes before anybody else.
     pub(crate) doubtful: bool,
+    /// [`Knowledge::surprises`] when nobody had run anything here.
+    pub(crate) surprises: u64,
     /// The startup parameters of the one client it was opened for; `own.rs`.
     pub(crate) own: Option<Arc<Settings>>,
     /// That client, once its settings have been brought to it.
@@ -235,6 +237,7 @@ impl Back {
             unsettled: None,
             code_read: None,
             doubtful: false,
+            surprises: 0,
             own: None,
             home_of: None,
             told: None,
@@ -302,6 +305,7 @@ impl weir_session::Back for Back {
         Back {
             base: self.base.clone(),
             knowledge: Arc::clone(&self.knowledge),
+            surprises: self.surprises,
             facts: Arc::clone(&self.facts),
             own_temporary_path: self.own_temporary_path,
             ..Back::new(ServerKey::default(), self.reported.clone(), most_statements)
@@ -337,11 +341,12 @@ impl weir_session::Back for Back {
     /// What the pool knows of its database's catalogue.
     fn know(&mut self, knowledge: &Arc<Knowledge>) {
         self.knowledge = Arc::clone(knowledge);
+        self.surprises = knowledge.surprises();
     }
 
     /// What ran here may have left something that nobody knows of.
     fn wants_reset(&self) -> bool {
-        self.doubtful
+        self.doubtful || self.surprises != self.knowledge.surprises()
     }
 
     /// Idle, nothing owed, no part of a message read or written, no trace of a client left, and nothing went

@@ -92,6 +92,7 @@ impl Back {
     /// Queues a full reset of Weir's own. An open transaction is rolled back first: DISCARD ALL cannot run
     /// in one.
     pub(crate) fn reset(&mut self, out: &mut Vec<u8>) {
+        self.surprises = self.knowledge.surprises();
         if self.boundary != Boundary::Idle || !self.queue.is_empty() {
             self.rollback(out);
         }

@@ -38,6 +38,9 @@ pub enum Encoding {
     /// Wide characters may end in an ASCII byte such as a backslash: SJIS, CP932, BIG5, GBK, GB18030, UHC,
     /// JOHAB. A text in which that could matter is doubtful.
     AsciiUnsafe,
+    /// Not known, nor is what a backslash and a double quote mean: a text with one of these, or with a byte
+    /// above 127, is doubtful.
+    Unknown,
 }
 
 impl Dialect {
@@ -58,6 +61,15 @@ impl Dialect {
         mariadb: true,
         encoding: Encoding::Utf8,
     };
+
+    /// The same, of texts in this character set.
+    #[must_use]
+    pub fn with(mut self, of_texts: Encoding) -> Dialect {
+        match &mut self {
+            Dialect::Postgres { encoding, .. } | Dialect::MySql { encoding, .. } => *encoding = of_texts,
+        }
+        self
+    }
 
     /// Either of MySQL and MariaDB.
     #[inline]

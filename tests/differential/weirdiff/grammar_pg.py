@@ -546,7 +546,7 @@ class PostgresGenerator(Generator):
     def ask_parts(self, model, allowed):
         """Several in one batch, with a Flush behind each but the last: nothing can go ahead of a later one."""
         parts = [d for _ in range(self.random.randint(2, 3)) if (d := self.statement(model, allowed, extended=True, several=True)) and d.text]
-        # Statements that have names are prepared again amid it, as the client would stay with them: that may fail.
+        # Statements that have names are prepared again amid it, as the client would stay with them: that may fail (pins.md).
         if len(parts) < 2 or (model.prepared and any(d.keeps() for d in parts)):
             return None
         out = []

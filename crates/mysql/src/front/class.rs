@@ -33,6 +33,9 @@ impl Front {
             // What stands behind it may run what nobody has read.
             return classify_in(dialect, text, knowledge.proof().map(Proof::changed));
         }
+        if let Some(unsure) = Front::rereads_itself(&class, text, dialect) {
+            return classify_in(unsure, text, knowledge.proof());
+        }
         if class.is_of_any_numbers() {
             MEMO.with_borrow_mut(|memo| memo.keep(dialect, knowledge, state, || class.clone()));
         }

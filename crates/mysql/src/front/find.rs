@@ -217,19 +217,21 @@ impl Front {
         let extra = Extra {
             changes: changes_in(&class, text, &self.state, self.traits.tracks_schema),
             text: rewrite::text(&class, text, &self.answers(), true).filter(|_| !refuses_whole),
+            rereads: self.rereads(&class, text),
             ..Extra::default()
         };
-        self.note_trackers(&class, text, extra.changes.is_some());
+        let words = self.for_words(text);
+        self.note_trackers(&class, &words, extra.changes.is_some());
         self.note_uses(&class);
-        self.request.changes_others = changes_others(&class, text);
-        self.request.act = self.act_of(&class, text).boxed();
-        self.request.shows = says::shows(&class, text, self.traits.flavour);
-        self.request.skipped = self.skipped(&class, text);
-        self.request.leaves = self.leaves(&class, text);
-        self.request.says = Says::of(&class, text, self.traits.flavour);
+        self.request.changes_others = changes_others(&class, &words);
+        self.request.act = self.act_of(&class, &words).boxed();
+        self.request.shows = says::shows(&class, &words, self.traits.flavour);
+        self.request.skipped = self.skipped(&class, &words);
+        self.request.leaves = self.leaves(&class, &words);
+        self.request.says = Says::of(&class, &words, self.traits.flavour);
         self.request.class = class;
         self.request.judged_by = state;
-        if extra.changes.is_some() || extra.text.is_some() {
+        if extra.changes.is_some() || extra.text.is_some() || extra.rereads {
             self.request.extra = Some(Box::new(extra));
         }
         // A semicolon in front of a statement is an error to servers.
@@ -577,10 +579,11 @@ impl Front {
                 self.request.wants = statement.wanted(payload, &execute);
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
-                self.request.shows = says::shows(&self.request.class, &statement.text.text, flavour);
                 let text = statement.text.clone();
-                self.request.act = self.act_of_execution(&text.text, number, payload, &execute).boxed();
-                self.request.skipped = self.skipped(&self.request.class, &text.text);
+                let words = self.for_words(&text.text);
+                self.request.shows = says::shows(&self.request.class, &words, flavour);
+                self.request.act = self.act_of_execution(&words, number, payload, &execute).boxed();
+                self.request.skipped = self.skipped(&self.request.class, &words);
                 if let Skipped::Parameter { behind } = self.request.skipped {
                     let statement = self.statements.as_deref().and_then(|all| all.get(number));
                     let types = statement.map(|statement| statement.types.clone()).unwrap_or_default();
@@ -600,10 +603,10 @@ impl Front {
                     .then(|| self.request.class.clone());
                 if let Some(class) = class {
                     let follows = self.request.extra.as_deref().is_some_and(|extra| extra.changes.is_some());
-                    self.note_trackers(&class, &text.text, follows);
+                    self.note_trackers(&class, &words, follows);
                 }
-                self.request.leaves = self.leaves(&self.request.class, &text.text);
-                self.request.says = Says::of(&self.request.class, &text.text, flavour);
+                self.request.leaves = self.leaves(&self.request.class, &words);
+                self.request.says = Says::of(&self.request.class, &words, flavour);
             }
             _ => {}
         }

@@ -41,6 +41,7 @@ impl Front {
         if has_left_nothing && self.pins.is_empty() && self.held.is_none() && self.locks.is_empty() {
             return self.finish_last(&request, outcome, server);
         }
+        let rereads = request.extra.as_deref().is_some_and(|extra| extra.rereads);
         let changes = request.extra.as_deref_mut().and_then(|extra| extra.changes.take());
         let class = &request.class;
         if class.uses.contains(Uses::PROCESS_LIST) {
@@ -135,6 +136,11 @@ impl Front {
         if request.asks_session == AsksSession::Trackers && may_leave_unseen(class) {
             // For its answer the trackers were as without Weir, so that they told nothing.
             self.pins.insert(Pin::Setting);
+        }
+        let all_follows = follows && class.heads().len().max(1) >= class.statements as usize;
+        let may_have_set = outcome.state_changed || !self.traits.trackers;
+        if rereads && !all_follows && may_have_set && !self.pins.is_empty() {
+            self.rare.get_or_insert_default().reads_unknown = true;
         }
         let act = request.act.take().map_or(Act::Other, |act| *act);
         self.finish_locks(&request.class, act, outcome);
@@ -233,6 +239,7 @@ impl Front {
         self.pins = Pins::NONE;
         if let Some(rare) = self.rare.as_deref_mut() {
             (rare.untold, rare.unasked, rare.prepares_trackers) = (Vec::new(), Vec::new(), false);
+            (rare.prepares_unread, rare.reads_unknown) = (false, false);
         }
         self.forget_variables();
         self.locks = Locks::NONE;

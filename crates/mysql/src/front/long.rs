@@ -13,7 +13,7 @@ use crate::message::Command;
 use crate::prepared::{Execute, Text, statement_id};
 use crate::rewrite::{self, Names};
 use weir_sql::{Scanner, Uses};
-use weir_wire::{Fault, FaultKind, Found, Needs, Short, limits};
+use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Short, limits};
 
 /// Bytes of a text to prepare at most: it is kept to be prepared again elsewhere.
 const PREPARE_BYTES: usize = limits::SERVER_GATHER_BYTES;
@@ -207,6 +207,9 @@ impl Front {
                 let prepare = Some(std::sync::Arc::new(text));
                 self.request.extra =
                     Some(Box::new(crate::front::Extra { prepare, ..crate::front::Extra::default() }));
+            } else if class.pins.contains(Pin::Setting) {
+                // What it names nobody has kept.
+                self.request.extra.get_or_insert_default().rereads = true;
             }
             self.request.class = class;
         }

@@ -25,12 +25,14 @@ use crate::message::response::{
 };
 use crate::message::{Capabilities, status};
 use crate::packing::Algorithm;
+use crate::session_state::encoding_numbered;
 use std::sync::Arc;
 use weir_auth::caching_sha2::{self, Fast};
 use weir_auth::{Job, JobDone, Secret, native};
 use weir_session::Front as _;
 use weir_session::login::{AcceptParams, AcceptStep, Admission, Secured, TlsOffer};
 use weir_session::{AuthMethod, Login};
+use weir_sql::Encoding;
 use weir_wire::{Fault, FaultKind, limits};
 use zeroize::Zeroizing;
 
@@ -81,6 +83,22 @@ pub struct Accept {
     state: State,
 }
 
+/// The name of a schema, which a server reads in the character set of the login: what its letters are is
+/// known in UTF-8 only.
+///
+/// # Errors
+/// `NotAllowed` for one beyond ASCII in any other.
+fn schema_named(name: &[u8], collation: u16) -> Result<String, Fault> {
+    let is_read = name.is_ascii() || encoding_numbered(collation) == Encoding::Utf8;
+    match std::str::from_utf8(name) {
+        Ok(name) if is_read => Ok(name.to_owned()),
+        _ => {
+            let text = "a database name beyond ASCII in another character set than UTF-8";
+            Err(Fault::new(FaultKind::NotAllowed, text))
+        }
+    }
+}
+
 impl Accept {
     fn offered(&self) -> Capabilities {
         let offered = Capabilities::OFFERED.and(Capabilities(self.params.greeting.capabilities));
@@ -121,7 +139,7 @@ impl Accept {
         self.packs = algorithm_of(self.capabilities, response.zstd_level);
         self.collation = u16::from(response.collation);
         self.user = String::from_utf8_lossy(response.user).into_owned();
-        let database = response.database.map(|name| String::from_utf8_lossy(name).into_owned());
+        let database = response.database.map(|name| schema_named(name, self.collation)).transpose()?;
         self.database = database.as_deref().map(Arc::from);
         self.with_password = !response.answer.is_empty();
         self.state = State::ExpectLookup {
@@ -313,7 +331,7 @@ impl weir_session::Accept for Accept {
             accept.scramble = scramble;
             accept.stale = false;
         }
-        let database = String::from_utf8_lossy(change.database).into_owned();
+        let database = schema_named(change.database, accept.collation)?;
         let database = (!database.is_empty()).then_some(database);
         accept.database = database.as_deref().map(Arc::from);
         accept.state = State::ExpectLookup { plugin: None, answer: change.answer.to_vec() };

@@ -38,6 +38,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let held = self.servers.get(server)?;
         let idle_ms = now_ms.saturating_sub(held.since_ms);
         let stale = matches!(&held.phase, ServerPhase::Live(back) if back.is_outdated());
+        // Since it became idle it was found that what ran there may have left anything.
+        let suspect = matches!(&held.phase, ServerPhase::Live(back) if back.wants_reset());
         if stale && self.must_be_fresh(id, key) {
             self.close_server(cx, server, ACCOUNTS_CHANGED);
             return None;
@@ -46,7 +48,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.check(cx, server);
             return None;
         }
-        if studies {
+        if studies || suspect {
             self.clean(server);
             return None;
         }

@@ -107,7 +107,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 continue;
             }
             let full = server.stream.output.len() > limits::SERVER_OUTPUT_BYTES;
-            let queued = server.back().map_or(usize::MAX, |back| back.queued());
+            let back = server.back().filter(|back| !back.wants_reset());
+            let queued = back.map_or(usize::MAX, |back| back.queued());
             if !full && queued < depth && best.is_none_or(|(least, _)| queued < least) {
                 best = Some((queued, key));
             }
@@ -271,8 +272,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             }
             let (id, kept) = (server.pool, server.is.paused || server.post.is_held());
             let full = server.stream.output.len() > limits::SERVER_OUTPUT_BYTES;
-            let Some(queued) = server.back().map(|back| back.queued()) else { return };
+            let Some(back) = server.back() else { return };
+            let (queued, suspect) = (back.queued(), back.wants_reset());
             if !kept
+                && !suspect
                 && !full
                 && queued < self.depth(id)
                 && !self.must_drain(cx, id, key)

@@ -57,6 +57,8 @@ pub struct Group {
     under_way: AtomicUsize,
     /// Those of them that may change code.
     code_under_way: AtomicUsize,
+    /// How often it was found that others had changed it.
+    surprises: AtomicU64,
 }
 
 /// What one pool knows of its database.
@@ -366,6 +368,13 @@ impl Knowledge {
         self.group.changes.load(SeqCst)
     }
 
+    /// Another number whenever it was found that others have changed it: what ran before that was judged by
+    /// what was not so any more, and may have left anything.
+    #[inline]
+    pub fn surprises(&self) -> u64 {
+        self.group.surprises.load(SeqCst)
+    }
+
     /// What tells the state that was read last from others, whether it holds or not.
     pub fn fingerprint(&self) -> Option<Box<[u8]>> {
         self.known.load().as_deref().map(|known| known.fingerprint.clone())
@@ -544,6 +553,7 @@ impl Reading {
             self.knowledge.confirm((self.changes, self.code_changes), fingerprint, self.rested_ms(now_ms));
         if !holds && self.knowledge.changes() == self.changes && self.knowledge.state() != 0 {
             // Others have changed it. Until it has been read nobody trusts what was known.
+            self.knowledge.group.surprises.fetch_add(1, SeqCst);
             self.knowledge.distrust();
         }
         holds
@@ -715,7 +725,15 @@ mod tests {
                 && !knowledge.is_due(52)
                 && knowledge.is_due(53)
         );
+        let other = Knowledge::new(Arc::clone(knowledge.group()));
+        assert_eq!((knowledge.surprises(), other.surprises()), (0, 0));
         assert!(!reading.confirm(b"b", 3) && knowledge.state() == 0);
+        assert!(!reading.confirm(b"b", 3));
+        assert_eq!(
+            (knowledge.surprises(), other.surprises()),
+            (1, 1),
+            "once, and for all pools of the database"
+        );
         drop(reading);
         assert!(knowledge.begin_reading(1).is_some());
     }

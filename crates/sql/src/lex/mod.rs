@@ -158,8 +158,12 @@ impl Lexer {
 
     /// Reads the next piece.
     pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) {
-        if self.encoding == Encoding::AsciiUnsafe {
-            self.look_for_unsafe_tails(bytes);
+        match self.encoding {
+            Encoding::Utf8 | Encoding::HighBytes => {}
+            Encoding::AsciiUnsafe => self.look_for_unsafe_tails(bytes),
+            Encoding::Unknown => {
+                self.doubtful |= bytes.iter().any(|&byte| byte >= 0x80 || matches!(byte, b'\\' | b'"'));
+            }
         }
         let mut at = 0;
         while at < bytes.len() {
