@@ -862,6 +862,17 @@ mod tests {
     }
 
     #[test]
+    fn a_schema_beyond_ascii_is_said_in_utf_8_and_then_the_charset_is() {
+        let mut server = server();
+        let mut to = changed(State::new(45, true), &[(Slot::Names, "'latin1'")]);
+        to.schema = Some("é".into());
+        let mut out = Vec::new();
+        assert_eq!(server.move_to(&to, &mut out), 3);
+        assert_eq!(texts(&out), ["3SET character_set_client=utf8mb4", "2é", "3SET NAMES 'latin1'"]);
+        assert!(server.is_at(&to));
+    }
+
+    #[test]
     fn no_way_back_to_no_schema() {
         let mut server = server();
         let named = State { schema: Some("x".into()), ..State::new(45, true) };

@@ -3,12 +3,14 @@
 
 mod common;
 
-use common::{IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send};
+use common::{
+    IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send, try_send,
+};
 use weir_mysql::message::{Command, status};
 use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_sql::catalogue::{Catalogue, Knowledge};
-use weir_wire::{Boundary, Pin};
+use weir_wire::{Boundary, FaultKind, Pin};
 
 const COLUMNS: &[&str] = &["a", "b"];
 const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
@@ -251,6 +253,39 @@ fn temporary_tables_leave_what_is_known_of_the_catalogue() {
             assert_eq!(known.state() != state, unsettles, "{text}");
         }
     }
+}
+
+#[test]
+fn what_ran_before_it_was_found_that_others_have_changed_the_catalogue_goes_with_a_reset() {
+    let known = Knowledge::settled(Catalogue::default());
+    let mut back = back(7);
+    back.know(&known);
+    assert!(!back.wants_reset());
+    assert!(!known.begin_reading(1).unwrap().confirm(b"another", 2));
+    assert!(back.wants_reset());
+    back.reset(&mut Vec::new());
+    assert!(!back.wants_reset(), "it is on its way");
+}
+
+#[test]
+fn data_sent_ahead_is_not_executed_where_it_is_not() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(
+        &mut front,
+        &mut back,
+        &c::prepare("INSERT INTO t VALUES (ROW_COUNT(), ?)"),
+        &s::prepared(70, 1),
+    );
+    let data = vec![b'x'; 60_000];
+    for _ in 0..8 {
+        let sent = send(&mut front, &mut back, 1, &c::long_data(1, &data));
+        let prepares = asked(&sent.to_server).iter().any(|question| question.starts_with("StmtPrepare"));
+        let answer = if prepares { s::prepared(71, 1) } else { Vec::new() };
+        receive(&mut back, Some(&mut front), &answer);
+    }
+    let refused = try_send(&mut front, &mut back, 1, &c::execute_long(1));
+    assert_eq!(refused.unwrap_err().kind, FaultKind::NotAllowed);
 }
 
 #[test]

@@ -55,15 +55,47 @@ impl Front {
     /// difference.
     pub(super) fn rereads_itself(class: &Class, text: &[u8], dialect: Dialect) -> Option<Dialect> {
         let several = class.statements > 1 && class.heads().len() < class.statements as usize;
+        let prepares = several && class.uses.contains(Uses::SQL_PREPARE);
         let sets =
-            several && class.pins.contains(Pin::Setting) || class.uses.contains(Uses::EXECUTABLE_COMMENT);
-        let prepares = class.uses.contains(Uses::SQL_PREPARE);
+            class.pins.contains(Pin::Setting) && (several || class.uses.contains(Uses::EXECUTABLE_COMMENT));
         let changes = (sets || prepares) && contains_any(text, &NAMES);
-        let unread = prepares && class.statements > 1 && contains_any(text, &MADE_OF_OTHERS);
+        let unread = prepares && contains_any(text, &MADE_OF_OTHERS);
         (changes || unread).then(|| dialect.with(Encoding::Unknown))
     }
 }
 
 fn contains_any(text: &[u8], words: &[&[u8]]) -> bool {
     words.iter().any(|word| text.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_changes_how_it_is_read_is_told_from_others() {
+        let is_unsure = |text: &str| {
+            let class = weir_sql::classify(Dialect::MYSQL, text.as_bytes());
+            Front::rereads_itself(&class, text.as_bytes(), Dialect::MYSQL).is_some()
+        };
+        for text in [
+            "DO 1; SET sql_mode = 'NO_BACKSLASH_ESCAPES'; SELECT '\\'",
+            "SET SQL_MODE = ''; SELECT '\\'",
+            "SELECT 1 INTO @x; SET NAMES gbk",
+            "PREPARE p FROM 'SET NAMES gbk'; EXECUTE p; SELECT '\\'",
+            "PREPARE p FROM @text; EXECUTE p; SELECT '\\'",
+            "/*!80000 SET character_set_client = gbk */ ",
+        ] {
+            assert!(is_unsure(text), "{text}");
+        }
+        for text in [
+            "SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+            "SET NAMES utf8mb4; SET sql_mode = ''",
+            "SELECT names FROM t; SELECT 2",
+            "PREPARE p FROM 'SELECT names FROM t'",
+            "SET @a = 1; SELECT @a",
+        ] {
+            assert!(!is_unsure(text), "{text}");
+        }
+    }
 }

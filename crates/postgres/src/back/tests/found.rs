@@ -3,6 +3,7 @@
 use super::*;
 use crate::effects::Effects;
 use crate::testing::{back_with_room_for, send_with};
+use weir_sql::catalogue::Catalogue;
 
 #[test]
 fn after_the_servers_farewell_weir_adds_no_second_one() {
@@ -155,4 +156,19 @@ fn an_evicted_statement_whose_close_was_skipped_is_closed_later() {
     let refused = cat(&[s::error("25P02", "current transaction is aborted"), s::idle()]);
     receive(&mut b, Some(&mut f), &refused);
     assert_eq!(tags(&send(&mut f, &mut b, 1, &c::q("x")).to_server), "CQ");
+}
+
+#[test]
+fn what_ran_before_it_was_found_that_others_have_changed_the_catalogue_goes_with_a_reset() {
+    let known = Knowledge::settled(Catalogue::default());
+    let mut b = back();
+    weir_session::Back::know(&mut b, &known);
+    assert!(!weir_session::Back::wants_reset(&b));
+    assert!(!known.begin_reading(1).unwrap().confirm(b"another", 2));
+    assert!(weir_session::Back::wants_reset(&b));
+    b.reset(&mut Vec::new());
+    assert!(!weir_session::Back::wants_reset(&b), "it is on its way");
+    let mut later = back();
+    weir_session::Back::know(&mut later, &known);
+    assert!(!weir_session::Back::wants_reset(&later), "nobody has run anything there");
 }
