@@ -105,7 +105,9 @@ pub fn reference() -> String {
         };
         let own = if row.pgbouncer { "" } else { " (Weir's own)" };
         let name = format!("{} {}", row.name.to_uppercase(), row.argument);
-        text.push_str(&format!("| `{}`{own} | {who} | {} |\n", name.trim_end(), row.text));
+        // In a table a bar ends a cell.
+        let name = name.trim_end().replace('|', "\\|");
+        text.push_str(&format!("| `{name}`{own} | {who} | {} |\n", row.text));
     }
     text
 }
