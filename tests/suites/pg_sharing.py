@@ -7,7 +7,7 @@ import signal
 import socket
 
 from weirtest.case import eventually, in_threads, weir
-from weirtest.pgwire import SYNC, Closed, ServerError, Wire, bind, cancel_request, execute, parse, query
+from weirtest.pgwire import SYNC, Closed, ServerError, Wire, bind, cancel_request, execute, parse, query, row
 from weirtest.private import PrivateServer
 from weirtest.weir import Weir
 
@@ -297,3 +297,78 @@ def what_is_asked_again_has_a_server_to_itself(_context):
                 client.close()
             repeated = w.metric("weir_repeated_requests", protocol="postgres")
             assert repeated <= most, f"{repeated} were asked again with {depth} on a server"
+
+
+def held(w):
+    return w.metric("weir_pinned_servers", protocol="postgres")
+
+
+def waiting(w):
+    return w.metric("weir_waiting_clients", protocol="postgres")
+
+
+def values(wire, requests):
+    """The rows of so many requests."""
+    return [row(body) for kind, body in wire.until("Z", requests) if kind == "D"]
+
+
+KEEPS = "select pg_advisory_lock(5)"
+# A read that could have shared, and what keeps its server directly behind it: how it is sent, and of how many requests it consists.
+READS_AND_KEEPS = {
+    "two requests": (query("select 1") + query(KEEPS), 2),
+    "one text": (query(f"select 1; {KEEPS}"), 1),
+    "one batch": (b"".join(parse(text) + bind() + execute() for text in ("select 1", KEEPS)) + SYNC, 1),
+    "two batches": (b"".join(parse(text) + bind() + execute() + SYNC for text in ("select 1", KEEPS)), 2),
+}
+
+
+@weir
+def who_keeps_its_server_behind_a_shared_read_has_it(_context):
+    """The others that came with it are answered before it or elsewhere, at the latest when it has left."""
+    with start() as w:
+        for how, (sent, requests) in READS_AND_KEEPS.items():
+            a, b, c = Wire(w.target()), Wire(w.target()), Wire(w.target())
+            for wire in (b, c, a):
+                wire.ask("select 1")
+            with at_once(w):
+                a.send(sent)
+                b.send(query("select 1"))
+                c.send(query("select 'known'"))
+            assert values(a, requests) == [["1"], [""]], how
+            eventually(lambda: held(w) == 1, f"one keeps its server: {how}")
+            locks = "select count(*) from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()"
+            assert a.ask(locks) == [["1"]], how
+            with Wire(w.target()) as d:
+                d.send(query(locks))
+                eventually(lambda: waiting(w) >= 1, f"who comes now waits: {how}")
+                a.close()
+                assert values(d, 1) == [["0"]], how
+            assert values(b, 1) == [["1"]], how
+            assert values(c, 1) == [["known"]], how
+            eventually(lambda: held(w) == waiting(w) == 0, f"nobody keeps a server: {how}")
+            b.close()
+            c.close()
+
+
+@weir
+def who_keeps_its_server_shares_it_with_nobody_until_it_lets_go(_context):
+    """A lock that is given back, a transaction that ends: from then on the others share that server again."""
+    with start() as w, Wire(w.target()) as a, Wire(w.target()) as b, Wire(w.target()) as c:
+        for keeps, lets_go in ((KEEPS, "select pg_advisory_unlock(5)"), ("begin", "commit")):
+            for text in ("select 1", keeps, "select 1"):
+                a.ask(text)
+            with at_once(w):
+                b.send(query("select 1"))
+                c.send(query("select 'known'"))
+            if keeps == KEEPS:
+                eventually(lambda: waiting(w) == 2, "both wait")
+            a.ask(lets_go)
+            assert values(b, 1) == [["1"]] and values(c, 1) == [["known"]]
+            before = shared(w)
+            def all_at_once():
+                with at_once(w):
+                    for wire in (a, b, c):
+                        wire.send(query("select 1"))
+                return [values(wire, 1) for wire in (a, b, c)] == [[["1"]]] * 3 and shared(w) > before
+            eventually(all_at_once, "they share")
+            assert held(w) == waiting(w) == 0
