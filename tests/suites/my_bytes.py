@@ -344,6 +344,26 @@ def parameters_of_types_among_others(target, capabilities):
 
 
 @each_age
+def an_execution_before_any_types_were_told(target, capabilities):
+    """Nobody is given the types that another client has told the server: what the server says where there are none is said here too."""
+    with Wire(target, capabilities) as wire, Wire(target, capabilities) as other:
+        b, c = Binary(wire), Binary(other)
+        for sql, typed_by_other, params in (
+            ("select ? as v", [string("other")], [string("again")]),
+            ("select ? as v", [double(1.5)], [double(2.5)]),
+            ("select ? as v, ? as w", [string("other"), NULL], [NULL, NULL]),
+            ("select ? as v, ? as w", [integer(7), integer(8)], [string("a"), NULL]),
+        ):
+            theirs, one = c.prepare(sql), b.prepare(sql)
+            c.run(STMT_EXECUTE, execute_typed(theirs, typed_by_other))
+            for new_types in (False, False, True, False):
+                b.run(STMT_EXECUTE, execute_typed(one, params, new_types=new_types))
+                c.run(STMT_EXECUTE, execute_typed(theirs, typed_by_other, new_types=False))
+            b.run(STMT_CLOSE, struct.pack("<I", one))
+        return b.seen + c.seen
+
+
+@each_age
 def server_cursor(target, capabilities):
     with Wire(target, capabilities) as wire, Wire(target, capabilities) as other:
         b = Binary(wire)

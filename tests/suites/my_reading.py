@@ -122,11 +122,22 @@ def a_backslash_that_escapes_nothing_hides_no_table(_context):
                     run(one, text)
                     other.ask("select 1")
                     found.append(one.ask("show warnings"))
+                # What was prepared has been read then, whatever the mode is when it is executed.
+                statement = one.prepare(text)
+                run(one, "set sql_mode = ''")
+                for before in ("select * from no_such_table", "select cast('x' as signed)"):
+                    run(one, before)
+                    other.ask("select 1")
+                    one.command(STMT_EXECUTE, execute_payload(statement))
+                    one.reply(STMT_EXECUTE)
+                    other.ask("select 1")
+                    found.append(one.ask("show warnings"))
+                run(one, "set sql_mode = 'NO_BACKSLASH_ESCAPES'")
             return found
 
     admin("drop table if exists app.my_five", "create table app.my_five (a int)", "insert into app.my_five values (1), (2), (3), (4), (5)")
     wanted = seen(direct())
-    assert wanted == [[]] * 4
+    assert wanted == [[]] * 8
     for pool_size in (1, 2):
         with start(pool_size) as w:
             assert seen(w.target()) == wanted

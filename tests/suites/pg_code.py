@@ -622,3 +622,25 @@ def who_comes_behind_a_reading_that_has_met_a_lock_finds_a_clean_server(_context
         finally:
             locker.ask("rollback")
             a.ask("drop table under_lock cascade")
+
+
+@weir
+def who_makes_many_tables_does_not_wait_for_a_reading_behind_each(_context):
+    """Behind a change of code somebody reads it before anybody goes on."""
+    def reads():
+        return w.metric("weir_catalogue_reads", protocol="postgres")
+
+    with start() as w, Wire(w.target()) as wire:
+        wire.ask("select 1")
+        before = reads()
+        for i in range(40):
+            wire.ask(f"create table many_{i} (i int)")
+            wire.ask(f"alter table many_{i} add column j int")
+            wire.ask(f"drop table many_{i}")
+        assert reads() - before <= 60, f"{reads() - before} readings behind 120 changes of tables"
+        before = reads()
+        for i in range(10):
+            wire.ask(f"create or replace function many() returns int language sql as 'select {i}'")
+            assert wire.ask("select many()") == [[str(i)]]
+        assert reads() - before >= 10, "a change of code is read"
+        wire.ask("drop function many()")

@@ -481,8 +481,10 @@ impl Back {
             self.statements.give_up(&statement.key(client, number, true));
             statement.cursor = false;
         }
+        // Where its client has told no types yet, a server would take those that another client told it.
+        let untyped = executes && statement.params > 0 && statement.types.is_empty();
         // Long data may leave an error in the statement, which nobody else must meet.
-        let alone = cursor || !statement.long_data.is_empty();
+        let alone = cursor || untyped || !statement.long_data.is_empty();
         let mut key = statement.key(client, number, alone);
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute) {
             let Text { shape, variables, .. } = &*statement.text;

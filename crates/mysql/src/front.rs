@@ -781,16 +781,21 @@ impl Front {
 
     /// The rules by which this client's texts are read.
     pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect_in(&self.state)
+    }
+
+    /// How a text was read that the client sent when this was its state.
+    pub(crate) fn dialect_in(&self, state: &State) -> Dialect {
         let (mut ansi_quotes, mut no_backslash_escapes) =
             (self.traits.ansi_quotes, self.traits.no_backslash_escapes);
-        if let Some(mode) = self.state.setting(Slot::SqlMode) {
+        if let Some(mode) = state.setting(Slot::SqlMode) {
             (ansi_quotes, no_backslash_escapes) = modes_of(mode);
         }
         Dialect::MySql {
             ansi_quotes,
             no_backslash_escapes,
             mariadb: self.traits.flavour == Flavour::MariaDb,
-            encoding: if self.reads_unknown() { Encoding::Unknown } else { self.state.encoding() },
+            encoding: if self.reads_unknown() { Encoding::Unknown } else { state.encoding() },
         }
     }
 

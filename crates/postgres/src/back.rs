@@ -94,6 +94,8 @@ pub struct Back {
     pub(crate) may_have_set: bool,
     /// The open transaction has set what decides how literals are read.
     pub(crate) reads_otherwise: bool,
+    /// The same of what a plan may hold something of.
+    pub(crate) plans_otherwise: bool,
     /// What others have drawn here must not be asked by the request whose bytes come, and cannot be
     /// forgotten.
     pub(crate) forbids_asking: bool,
@@ -211,6 +213,7 @@ impl Back {
             boundary: Boundary::Idle,
             may_have_set: false,
             reads_otherwise: false,
+            plans_otherwise: false,
             forbids_asking: false,
             refused_stand_in: None,
             drawn_by: 0,

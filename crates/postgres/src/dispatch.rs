@@ -209,7 +209,7 @@ impl Back {
         self.forget_sequences(front, out);
         // Ahead of settings: what may be refused holds up all behind it.
         if bare {
-            front.reads_otherwise |= std::mem::take(&mut front.runs_code);
+            front.plans_otherwise |= std::mem::take(&mut front.runs_code);
         } else {
             self.read_code_anew(front, begins, out);
         }
@@ -305,7 +305,7 @@ impl Back {
     fn read_code_anew(&mut self, front: &mut Front, begins: bool, out: &mut Vec<u8>) {
         // Once a transaction has failed it is too late, and a text that ends it may run some.
         let runs = std::mem::take(&mut front.runs_code);
-        let otherwise = std::mem::take(&mut front.reads_otherwise);
+        let otherwise = std::mem::take(&mut front.plans_otherwise);
         let now = self.code_reader(front, otherwise);
         let possible = self.boundary != Boundary::Failed && !self.skipping && !self.needs_sync;
         // Its own names hold plans that would be made anew, too: whatever it may read otherwise later, it
@@ -338,8 +338,17 @@ impl Back {
             reading_key: front.settings.reading_key(),
             changes: self.knowledge.changes(),
             others: false,
-            mixed: otherwise || self.reads_otherwise || self.queue.changes_reading(front.owner),
+            mixed: otherwise || self.plans_are_unsure(front),
         }
+    }
+
+    /// What a plan holds that is made now may be of other settings than those that Weir knows its client to
+    /// have: set for a moment, or not asked for yet.
+    pub(super) fn plans_are_unsure(&self, front: &Front) -> bool {
+        let pins = self.traces.pins();
+        self.plans_otherwise
+            || [Pin::Setting, Pin::Unrecognised, Pin::Code].iter().any(|&pin| pins.contains(pin))
+            || self.queue.changes_plans(front.owner)
     }
 
     /// The client has a server of its own, which has its settings since its beginning.
@@ -390,7 +399,7 @@ impl Back {
             front.rare.get_or_insert_default().changed_code = true;
         }
         if effects.runs_code {
-            let now = self.code_reader(front, effects.reads_otherwise);
+            let now = self.code_reader(front, effects.plans_otherwise || effects.is_personal);
             CodeRead::by(&mut self.code_read, now);
         }
         self.read_anew_behind_temporary(front, effects);
@@ -525,7 +534,8 @@ impl Back {
             return;
         }
         self.accounts |= effects.accounts;
-        let code = effects.gives_code || effects.changes_code;
+        // What has become of accounts is asked at once, too.
+        let code = effects.gives_code || effects.changes_code || effects.accounts;
         if self.unsettled.as_ref().is_none_or(|change| code && !change.is_of_code()) {
             self.unsettled = Some(self.knowledge.unsettle(code));
         }

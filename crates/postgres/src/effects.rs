@@ -19,6 +19,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, LazyLock};
 use weir_sql::catalogue::{Knowledge, Proof, UnknownCode};
 use weir_sql::{Class, Clears, Dialect, Locks, Memo, Scope, Touched, Transaction, Uses, Verb, classify_in};
+use weir_sql::{decides_plans, decides_reading};
 use weir_wire::{Pin, Pins};
 
 /// Whether a text draws from a sequence.
@@ -112,6 +113,11 @@ pub struct Effects {
     pub runs_when_parsed: bool,
     /// Some of what it runs may be read under settings that its client has before and behind it no more.
     pub reads_otherwise: bool,
+    /// The same of what plans may hold ([`decides_plans`]).
+    pub plans_otherwise: bool,
+    /// Code that it runs asks about the session, and PostgreSQL is told that its value is always the same:
+    /// the first one's is in the plan.
+    pub is_personal: bool,
     /// It may execute statements by name, beside or within others.
     pub runs_names: bool,
     /// What its only PREPARE prepares, by what is known now.
@@ -224,11 +230,34 @@ impl Judge<'_> {
     }
 }
 
+/// A setting by which PL/pgSQL compiles a function, once for as long as the session lasts: no reset has it
+/// compiled again.
+fn is_compiled_in(name: &str) -> bool {
+    name.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("plpgsql."))
+}
+
 impl Effects {
     /// It says that it sets, or takes back, what decides how literals are read.
     pub fn sets_reading(&self) -> bool {
-        self.names.iter().flatten().any(|set| weir_sql::decides_reading(&set.name))
-            || self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
+        self.clears_all() || self.sets_what(decides_reading)
+    }
+
+    /// The same of what a plan may hold something of.
+    pub fn sets_plans(&self) -> bool {
+        self.role || self.clears_all() || self.sets_what(decides_plans)
+    }
+
+    /// It says so in a form that is not followed word by word.
+    fn touches(&self, decides: fn(&str) -> bool) -> bool {
+        self.touched.as_deref().is_some_and(|touched| touched.changes_by_name(decides))
+    }
+
+    fn sets_what(&self, decides: fn(&str) -> bool) -> bool {
+        self.names.iter().flatten().any(|set| decides(&set.name))
+    }
+
+    fn clears_all(&self) -> bool {
+        self.clears.intersects(Clears::DISCARD_ALL | Clears::RESET_ALL)
     }
 
     /// Of a whole text, with its class in a database of this catalogue; and the state by which it was judged.
@@ -251,8 +280,10 @@ impl Effects {
                 effects = Arc::new(Effects { gives_code, ..Effects::clone(&effects) });
             }
         }
-        if sets_amid(&class, text) {
-            effects = Arc::new(Effects { reads_otherwise: true, ..Effects::clone(&effects) });
+        if sets_amid(&class, text, decides_plans) {
+            let reads_otherwise = effects.reads_otherwise || sets_amid(&class, text, decides_reading);
+            let plans_otherwise = true;
+            effects = Arc::new(Effects { reads_otherwise, plans_otherwise, ..Effects::clone(&effects) });
         }
         if class.statement_names {
             let prepares = what_is_prepared(dialect, &class, text, proof_of_prepared);
@@ -358,6 +389,8 @@ impl Effects {
                 && runs_user_code(class),
             runs_when_parsed: class.uses.contains(Uses::CODE_OF_LITERALS) && runs_user_code(class),
             reads_otherwise: class.uses.contains(Uses::CODE_READS_OTHERWISE),
+            plans_otherwise: class.uses.contains(Uses::CODE_READS_OTHERWISE),
+            is_personal: class.uses.contains(Uses::CODE_IS_PERSONAL),
             runs_names: false,
             prepares: None,
             creates: ddl && !(alone && only_changes(class.verb)),
@@ -506,6 +539,8 @@ impl Effects {
         both.changes_code |= other.changes_code;
         both.runs_code |= other.runs_code;
         both.reads_otherwise |= other.reads_otherwise;
+        both.plans_otherwise |= other.plans_otherwise;
+        both.is_personal |= other.is_personal;
         both.runs_when_parsed |= other.runs_when_parsed;
         both.runs_names |= other.runs_names;
         both.creates |= other.creates;
@@ -704,8 +739,9 @@ impl Traces {
             self.role = true;
             pins.insert(Pin::Setting);
         }
-        if effects.seeds {
+        if effects.seeds || effects.sets_what(is_compiled_in) || effects.touches(is_compiled_in) {
             self.lasting.insert(Pin::Setting);
+            pins.insert(Pin::Setting);
         }
         if effects.pins.contains(Pin::Load) {
             self.lasting.insert(Pin::Load);

@@ -76,8 +76,8 @@ pub struct Front {
     pub(crate) ties: bool,
     /// It runs code of users.
     pub(crate) runs_code: bool,
-    /// Under settings that it changes itself.
-    pub(crate) reads_otherwise: bool,
+    /// Under settings that it changes itself, or it is another thing in each session.
+    pub(crate) plans_otherwise: bool,
     /// To the request found last it matters which statements are prepared under which names.
     pub(crate) names_matter: Names,
     /// The server where it may have drawn from a sequence last, by its process number; 0 for none.
@@ -133,7 +133,7 @@ impl Front {
             runs_nothing: false,
             ties: false,
             runs_code: false,
-            reads_otherwise: false,
+            plans_otherwise: false,
             names_matter: Names::NoMatter,
             drew_at: 0,
             wants_own: part_in(&settings).is_some(),

@@ -23,7 +23,7 @@ use crate::effects::{Effects, Judge};
 use crate::session_state::Settings;
 use arc_swap::{ArcSwap, Guard};
 pub use client::{ClientPrepared, Names, OwnNames};
-pub use server::ServerPrepared;
+pub use server::{Runner, ServerPrepared};
 use std::hash::Hasher as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -201,6 +201,11 @@ impl Statement {
     /// parameters.
     pub fn has_literals(&self) -> bool {
         has_literals(&self.content) && !self.judged.load().effects.is_read_late
+    }
+
+    /// What it comes to in a plan depends on who has it planned.
+    pub fn is_personal(&self) -> bool {
+        self.judged.load().effects.is_personal
     }
 
     /// What it was parsed under; `None` as long as the server has not said it.

@@ -364,15 +364,24 @@ impl Queue {
 
     /// What this owner has under way sets what decides how literals are read.
     pub fn changes_reading(&self, owner: Owner) -> bool {
+        self.has_under_way(owner, Effects::sets_reading)
+    }
+
+    /// What this owner has under way sets what a plan may hold something of.
+    pub fn changes_plans(&self, owner: Owner) -> bool {
+        self.has_under_way(owner, |effects| effects.sets_plans() || effects.plans_otherwise)
+    }
+
+    fn has_under_way(&self, owner: Owner, does: impl Fn(&Effects) -> bool) -> bool {
         let mut first = 0;
         self.entries.iter().any(|entry| {
             let range = first..first + entry.items;
             first += entry.items;
             entry.owner == owner
-                && (entry.succeeded.iter().any(|effects| effects.sets_reading())
+                && (entry.succeeded.iter().any(|effects| does(effects))
                     || self.owed.range(range).any(|owed| match owed {
                         Owed::Query { effects, .. } | Owed::Execute { effects, .. } => {
-                            effects.as_ref().is_some_and(|effects| effects.sets_reading())
+                            effects.as_ref().is_some_and(|effects| does(effects))
                         }
                         _ => false,
                     }))

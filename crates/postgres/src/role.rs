@@ -44,8 +44,14 @@ fn is_anybodys(name: &str) -> bool {
 
 /// A server must be waited for when it is brought this: it may be refused by now.
 pub(crate) fn may_be_refused(changes: &[Change<'_>]) -> bool {
-    changes.iter().any(|change| is_who(change.name) && change.value.is_some_and(|value| value != NO_ROLE))
+    changes.iter().any(|change| {
+        change.name == FIXED_BY_TEMPORARY
+            || is_who(change.name) && change.value.is_some_and(|value| value != NO_ROLE)
+    })
 }
+
+/// A server that has had a temporary table refuses to change it.
+pub(crate) const FIXED_BY_TEMPORARY: &str = "temp_buffers";
 
 /// The changes in an order in which each of them is allowed: who acts there steps back, all else is set, and
 /// who is to act there comes last. `applied` is what the server has, `wanted` what it gets.

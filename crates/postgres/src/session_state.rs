@@ -13,7 +13,7 @@ use std::cmp::Ordering;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 use weir_sql::Scope;
-use weir_sql::{READ_BY, decides_reading};
+use weir_sql::{READ_BY, decides_plans};
 use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES, REPORTED_PARAMETERS, REPORTED_VALUE_BYTES};
 
 /// Settings beyond a server's own defaults. Cheap to share, never changed in place.
@@ -134,9 +134,8 @@ impl Settings {
         self.plan_key
     }
 
-    /// Equal for settings under which code is read alike: those that decide how literals are read, or what a
-    /// constant looks like that the planner writes into a plan. 0 when there are none. (PostgreSQL itself
-    /// looks at `search_path` and roles again.)
+    /// Equal for settings under which a plan that is kept means the same ([`weir_sql::decides_plans`]). 0
+    /// when there are none. (PostgreSQL itself looks at `search_path` and row security again.)
     pub fn reading_key(&self) -> u64 {
         self.reading_key
     }
@@ -192,10 +191,9 @@ impl Settings {
             value.hash(&mut hasher);
         }
         self.plan_key = if any { hasher.finish() | 1 } else { 0 };
-        let folded = ["bytea_output", "extra_float_digits", "xmlbinary"];
         let (mut hasher, mut reads) = (DefaultHasher::new(), false);
         for (name, value) in &self.entries {
-            if decides_reading(name) || folded.contains(&&**name) {
+            if decides_plans(name) {
                 reads = true;
                 name.hash(&mut hasher);
                 value.hash(&mut hasher);
@@ -478,6 +476,7 @@ mod tests {
 
     #[test]
     fn abbreviations_of_time_zones_decide_how_literals_are_read() {
+        use weir_sql::decides_reading;
         assert!(decides_reading("timezone_abbreviations") && decides_reading("timezone"));
         assert!(!decides_reading("search_path"));
     }

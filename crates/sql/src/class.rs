@@ -176,8 +176,11 @@ bit_set! {
         CODE_WRITES,
         /// PostgreSQL: maintenance, its own or of code that it runs: event triggers hear of some.
         MAINTAINS,
-        /// PostgreSQL: code that it runs has settings of its own that decide how literals are read.
+        /// PostgreSQL: code that it runs has settings of its own that a plan may hold something of.
         CODE_READS_OTHERWISE,
+        /// PostgreSQL: code that it runs, and that is said to have the same value for ever, asks about the
+        /// session. The planner writes the first answer into the plan.
+        CODE_IS_PERSONAL,
         /// PostgreSQL: code that any literal may run, to be read at all, leaves something.
         CODE_OF_LITERALS,
     }
@@ -593,10 +596,15 @@ pub struct Touched {
 }
 
 impl Touched {
-    /// It may change, be it for a moment, how literals are read.
-    pub fn changes_reading(&self) -> bool {
-        let of = |names: &SettingNames| names.is_any() || names.iter().any(crate::decides_reading);
-        of(&self.resets) || of(&self.sets) || of(&self.gives)
+    /// It may change, be it for a moment, what decides so.
+    pub fn changes(&self, decides: fn(&str) -> bool) -> bool {
+        let all = [&self.resets, &self.sets, &self.gives];
+        all.iter().any(|names| names.is_any()) || self.changes_by_name(decides)
+    }
+
+    /// It changes one that it names.
+    pub fn changes_by_name(&self, decides: fn(&str) -> bool) -> bool {
+        [&self.resets, &self.sets, &self.gives].iter().any(|names| names.iter().any(decides))
     }
 
     /// Nothing of all that.

@@ -20,3 +20,17 @@ pub const READ_BY: [&str; 11] = [
 pub fn decides_reading(name: &str) -> bool {
     READ_BY.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
+
+/// Settings that change values of built-in functions which PostgreSQL takes to be the same for ever: the
+/// planner writes such values into plans.
+const FOLDED_BY: [&str; 4] = ["bytea_output", "extra_float_digits", "quote_all_identifiers", "xmlbinary"];
+
+/// Who a session acts as. Some rights are looked at when a statement is read or planned, and not again when
+/// it runs: that to use a schema, and to call a function that is written into the plan.
+const ACTED_BY: [&str; 2] = ["role", "session_authorization"];
+
+/// A plan may hold something of it that is not looked at again when it runs; in whatever case.
+pub fn decides_plans(name: &str) -> bool {
+    let is_one_of = |all: &[&str]| all.iter().any(|known| known.eq_ignore_ascii_case(name));
+    decides_reading(name) || is_one_of(&FOLDED_BY) || is_one_of(&ACTED_BY)
+}

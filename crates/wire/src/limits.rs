@@ -6,7 +6,7 @@
 //! crate.
 
 /// Bytes one read takes from a socket into the worker's scratch buffer. 256 kB measured best for large
-/// rows (design.md, section 2); small replies are not affected, the buffer is shared by all clients.
+/// rows; small replies are not affected, the buffer is shared by all clients.
 pub const SCRATCH_BYTES: usize = 256 * 1024;
 
 /// Bytes of one request kept until it is whole. A longer request is sent in parts on a server leased to

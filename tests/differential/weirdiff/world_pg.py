@@ -69,6 +69,11 @@ CREATE FUNCTION lower(int) RETURNS int LANGUAGE sql AS $$ INSERT INTO public.w (
 CREATE FUNCTION broadcast(text) RETURNS int LANGUAGE sql AS $$ INSERT INTO public.w (who, n) VALUES ($1, 5) RETURNING id $$;
 CREATE FUNCTION pure(int) RETURNS int LANGUAGE sql IMMUTABLE AS $$ SELECT $1 * 2 $$;
 CREATE FUNCTION stab(int) RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT count(*) FROM public.t WHERE id <= $1); END $$;
+CREATE FUNCTION folded() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN decode('4142', 'hex')::text || quote_ident('abc'); END $$;
+CREATE FUNCTION denied(int) RETURNS int LANGUAGE sql AS $$ SELECT $1 + 1 $$;
+REVOKE ALL ON FUNCTION denied(int) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION denied(int) TO app_trust, diff_boss;
+CREATE FUNCTION uses_denied(int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN RETURN denied($1); END $$;
 CREATE FUNCTION set_tenant(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN set_config('app.tenant', $1, false); END $$;
 CREATE FUNCTION set_tenant_locally(text) RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN set_config('app.tenant', $1, true); END $$;
 CREATE FUNCTION set_it(text, text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN PERFORM set_config($1, $2, false); END $$;

@@ -1,10 +1,15 @@
 //! All entries, from the files of their kinds.
 
-use super::{Entry, application, database, pooler, system};
+use super::{Entry, application, database, pooler, system, weir};
 
 /// All of them. The order decides between two that fit a text equally well: the more frequent first.
 pub fn all() -> impl Iterator<Item = &'static Entry> {
-    system::ENTRIES.iter().chain(database::ENTRIES).chain(pooler::ENTRIES).chain(application::ENTRIES)
+    system::ENTRIES
+        .iter()
+        .chain(database::ENTRIES)
+        .chain(pooler::ENTRIES)
+        .chain(application::ENTRIES)
+        .chain(weir::ENTRIES)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ mod database;
 pub mod entries;
 mod pooler;
 mod system;
+mod weir;
 
 use entries::all;
 use serde::Serialize;

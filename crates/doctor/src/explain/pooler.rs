@@ -1,4 +1,5 @@
-//! Refusals of poolers and proxies: Weir, PgBouncer, ProxySQL, MySQL Router.
+//! Refusals that poolers and proxies have in common, and those of PgBouncer, ProxySQL and MySQL Router. What
+//! only Weir says is in `weir.rs`.
 
 use super::Entry;
 

@@ -580,7 +580,7 @@ impl Front {
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();
                 let text = statement.text.clone();
-                let words = self.for_words(&text.text);
+                let words = self.prepared_for_words(&text);
                 self.request.shows = says::shows(&self.request.class, &words, flavour);
                 self.request.act = self.act_of_execution(&words, number, payload, &execute).boxed();
                 self.request.skipped = self.skipped(&self.request.class, &words);

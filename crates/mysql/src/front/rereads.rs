@@ -7,6 +7,7 @@
 //! Invariant: while the rules are not known, no text is rewritten in which they would make a difference.
 
 use super::Front;
+use crate::prepared::Text;
 use std::borrow::Cow;
 use weir_sql::{Class, Dialect, Encoding, Uses, Verb};
 use weir_wire::Pin;
@@ -25,11 +26,12 @@ impl Front {
 
     /// A text as those read it who look at its words only, and take a backslash for an escape.
     pub(super) fn for_words<'a>(&self, text: &'a [u8]) -> Cow<'a, [u8]> {
-        let Dialect::MySql { no_backslash_escapes: true, .. } = self.dialect() else { return text.into() };
-        if !text.contains(&b'\\') {
-            return text.into();
-        }
-        text.iter().map(|&byte| if byte == b'\\' { b'_' } else { byte }).collect()
+        in_words(self.dialect(), text)
+    }
+
+    /// The same of a prepared text, which the server read when it was prepared.
+    pub(super) fn prepared_for_words<'a>(&self, text: &'a Text) -> Cow<'a, [u8]> {
+        in_words(self.dialect_in(&text.shape), &text.text)
     }
 
     /// The text may change the rules, and not by a SET that Weir follows.
@@ -62,6 +64,14 @@ impl Front {
         let unread = prepares && contains_any(text, &MADE_OF_OTHERS);
         (changes || unread).then(|| dialect.with(Encoding::Unknown))
     }
+}
+
+fn in_words(dialect: Dialect, text: &[u8]) -> Cow<'_, [u8]> {
+    let Dialect::MySql { no_backslash_escapes: true, .. } = dialect else { return text.into() };
+    if !text.contains(&b'\\') {
+        return text.into();
+    }
+    text.iter().map(|&byte| if byte == b'\\' { b'_' } else { byte }).collect()
 }
 
 fn contains_any(text: &[u8], words: &[&[u8]]) -> bool {

@@ -14,7 +14,7 @@ use crate::message::query::{
     ASIDE_REPLIES, Bind, FLUSH, Object, count_parameters, put_aside, put_close_portal, put_parse,
     put_statement, read_bind, read_object, read_parse,
 };
-use crate::prepared::{Name, Origin, Statement, has_literals, is_server_name};
+use crate::prepared::{Name, Origin, Runner, Statement, has_literals, is_server_name};
 use crate::queue::{Owed, Undo};
 use crate::reset::put_bind_nobody;
 use crate::session_state::{
@@ -22,7 +22,7 @@ use crate::session_state::{
 };
 use std::sync::Arc;
 use weir_sql::decides_reading;
-use weir_wire::{Boundary, Fault, Owner, Pin, Pins};
+use weir_wire::{Boundary, Fault, Pin, Pins};
 
 /// A name on a server for a statement of Weir's own in a client's batch.
 const ASIDE: &[u8] = b"weir_aside";
@@ -197,7 +197,8 @@ impl Back {
         }
         front.prepared_mut().insert(parse.name, Arc::clone(&statement));
         let undo = Box::new(Undo::Named { name: parse.name.into(), statement: Arc::clone(&statement) });
-        let (server_name, number) = self.prepared.prepare(&statement, front.owner, false);
+        let by = self.runner(front, &statement);
+        let (server_name, number) = self.prepared.prepare(&statement, front.owner, by, false);
         put_parse(out, &server_name, parse.content);
         self.queue.push(Owed::Parse {
             statement: Some((Arc::clone(&statement), number)),
@@ -224,7 +225,8 @@ impl Back {
         existing: &Statement,
         out: &mut Vec<u8>,
     ) {
-        let server_name = self.prepared.find(existing, front.owner);
+        let by = self.runner(front, existing);
+        let server_name = self.prepared.find(existing, front.owner, by);
         if server_name.is_none() {
             self.put_stand_in(name, b"\0\0\0", out);
         }
@@ -327,9 +329,19 @@ impl Back {
     /// What gives no rows is described as it was read, whatever has become of its tables or the
     /// `search_path`, and in a failed transaction, too: PostgreSQL looks again for columns only. Reading it
     /// anew might fail.
-    fn is_told_by_heart(&mut self, statement: &Statement, owner: Owner) -> bool {
-        statement.shape().is_some_and(|shape| !shape.has_columns())
-            && self.prepared.find(statement, owner).is_none()
+    fn is_told_by_heart(&mut self, statement: &Statement, front: &Front) -> bool {
+        statement.shape().is_some_and(|shape| !shape.has_columns()) && self.lacks(front, statement)
+    }
+
+    fn lacks(&mut self, front: &Front, statement: &Statement) -> bool {
+        let by = self.runner(front, statement);
+        self.prepared.find(statement, front.owner, by).is_none()
+    }
+
+    /// The client as one that runs this statement here now.
+    fn runner(&self, front: &Front, statement: &Statement) -> Runner {
+        let unsure = statement.is_personal() || self.plans_are_unsure(front);
+        Runner { client: front.unique(), key: (!unsure).then(|| front.settings.reading_key()) }
     }
 
     pub(super) fn evict(&mut self, out: &mut Vec<u8>) {
@@ -390,7 +402,8 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> (Arc<Statement>, Name) {
         let mut statement = statement;
-        if let Some(server_name) = self.prepared.find(&statement, front.owner) {
+        let by = self.runner(front, &statement);
+        if let Some(server_name) = self.prepared.find(&statement, front.owner, by) {
             return (statement, server_name);
         }
         let mut origin = self.origin(front);
@@ -404,7 +417,7 @@ impl Back {
             statement = statement.moved_to(origin, read);
             front.prepared_mut().insert(name, Arc::clone(&statement));
         }
-        let (server_name, number) = self.prepared.prepare(&statement, front.owner, true);
+        let (server_name, number) = self.prepared.prepare(&statement, front.owner, by, true);
         put_parse(out, &server_name, &statement.resolved_content());
         self.tally.prepares += 1;
         self.queue.push(Owed::Parse {
@@ -559,7 +572,7 @@ impl Back {
             match known {
                 Some(statement)
                     if let Some(refusal) = refusal_of_parameters(&statement, &bind)
-                        && self.prepared.find(&statement, front.owner).is_none() =>
+                        && self.lacks(front, &statement) =>
                 {
                     put_bind_nobody(out);
                     self.queue.push(Owed::Doomed(Some(refusal)));
@@ -619,7 +632,7 @@ impl Back {
                 out.extend_from_slice(message);
             }
             Object::Statement(name) => match front.prepared.as_deref().and_then(|p| p.get(name)).cloned() {
-                Some(statement) if self.is_told_by_heart(&statement, front.owner) => {
+                Some(statement) if self.is_told_by_heart(&statement, front) => {
                     self.queue.push(Owed::KnownShape { statement });
                     return Ok(());
                 }

@@ -164,3 +164,19 @@ fn discard_all_leaves_nothing() {
     t.apply(&discard, Outcome::Settled, |_| true);
     assert!(t.pins().is_empty());
 }
+
+#[test]
+fn what_functions_are_compiled_by_keeps_the_server_until_its_client_leaves() {
+    let of = |text: &[u8]| Effects::of_text(Dialect::POSTGRES, text, None).0;
+    for text in [
+        "set plpgsql.variable_conflict = use_column",
+        "select set_config('PLpgSQL.print_strict_params', 'on', false)",
+    ] {
+        let mut traces = Traces::default();
+        traces.apply(&of(text.as_bytes()), Outcome::Settled, |_| true);
+        assert!(traces.is_lasting() && traces.pins().contains(Pin::Setting), "{text}");
+    }
+    let mut traces = Traces::default();
+    traces.apply(&of(b"set plpgsqlx.y = 1"), Outcome::Settled, |_| true);
+    assert!(!traces.is_lasting());
+}

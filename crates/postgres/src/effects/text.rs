@@ -7,7 +7,6 @@
 use super::{Draws, Effects};
 use std::sync::Arc;
 use weir_sql::catalogue::Proof;
-use weir_sql::decides_reading;
 use weir_sql::{Class, Dialect, Locks, Uses, Verb, classify_in, makes_code, plain_words, prepared_text};
 
 /// A text changes what code does, so that those behind it may run something else than the catalogue said.
@@ -67,17 +66,18 @@ pub(super) fn only_plain(class: &Class, text: &[u8]) -> bool {
     !open
 }
 
-/// Among the statements of a text, or of code in it, may be one that changes how those behind it are read.
-pub(super) fn sets_amid(class: &Class, text: &[u8]) -> bool {
+/// Among the statements of a text, or of code in it, may be one that sets what `decides` something for those
+/// behind it.
+pub(super) fn sets_amid(class: &Class, text: &[u8], decides: fn(&str) -> bool) -> bool {
     const SETS: [&[u8]; 7] =
         [b"zone", b"names", b"option", b"set_config", b"pg_settings", b"reset", b"discard"];
-    let reads = |word: &[u8]| {
-        std::str::from_utf8(word).is_ok_and(decides_reading)
+    let sets = |word: &[u8]| {
+        std::str::from_utf8(word).is_ok_and(decides)
             || SETS.iter().any(|sets| word.eq_ignore_ascii_case(sets))
     };
     let several = class.statements > 1 || class.uses.contains(Uses::BLOCK);
-    let touched = class.touched().is_some_and(weir_sql::Touched::changes_reading);
-    touched || several && plain_words(text).any(reads)
+    let touched = class.touched().is_some_and(|touched| touched.changes(decides));
+    touched || several && plain_words(text).any(sets)
 }
 
 /// A text that changes the catalogue speaks of accounts. Words that only look so cost a few logins at the

@@ -433,7 +433,7 @@ impl Front {
         self.draws = self.draws.max(batch.draws.of_a_client(has_no_temporary));
         self.controls |= batch.controls;
         self.runs_code |= batch.texts.runs_code();
-        self.reads_otherwise |= batch.texts.reads_otherwise();
+        self.plans_otherwise |= batch.texts.plans_otherwise();
         if batch.characteristics {
             self.rare.get_or_insert_default().characteristics = true;
         }

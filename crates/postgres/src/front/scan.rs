@@ -164,7 +164,7 @@ impl Told {
     const EXECUTES: u8 = 16;
     const RUNS_ALONE: u8 = 32;
     const RUNS_CODE: u8 = 64;
-    const READS_OTHERWISE: u8 = 128;
+    const PLANS_OTHERWISE: u8 = 128;
 
     /// There is one.
     pub(super) fn is_there(self) -> bool {
@@ -182,14 +182,15 @@ impl Told {
     }
 
     /// Under settings that it changes itself.
-    pub(super) fn reads_otherwise(self) -> bool {
-        self.0 & Told::READS_OTHERWISE != 0
+    pub(super) fn plans_otherwise(self) -> bool {
+        self.0 & Told::PLANS_OTHERWISE != 0
     }
 
     /// As far as this says.
     pub(super) fn note_code(&mut self, effects: &Effects) {
         self.0 |= if effects.runs_code { Told::RUNS_CODE } else { 0 };
-        self.0 |= if effects.reads_otherwise || effects.sets_reading() { Told::READS_OTHERWISE } else { 0 };
+        let otherwise = effects.plans_otherwise || effects.sets_plans();
+        self.0 |= if otherwise || effects.is_personal { Told::PLANS_OTHERWISE } else { 0 };
     }
 
     /// Its answer is the same for all who ask it with the same settings, as far as its texts and its form

@@ -48,6 +48,37 @@ enum State {
     Unsure,
 }
 
+/// Who runs a statement, and under what. PostgreSQL reads a statement again, with all its literals, where a
+/// table of it has changed or has been analysed, and keeps plans in which values are computed and rights are
+/// looked at: whoever runs it then decides for all who run it later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Runner {
+    /// The client; 0: several.
+    pub client: u64,
+    /// The settings that plans hold something of ([`crate::session_state::Settings::reading_key`]); `None`:
+    /// perhaps others, for a moment, or more than settings.
+    pub key: Option<u64>,
+}
+
+impl Runner {
+    /// What has been run so far only by this one means to `now` what it would mean in a session of its own.
+    fn suits(self, now: Runner) -> bool {
+        self.client == now.client || now.key.is_some() && self.key == now.key
+    }
+
+    /// Whoever may run what one of them has run may run what the other has.
+    fn is_like(self, other: Runner) -> bool {
+        self == other || self.key.is_some() && self.key == other.key
+    }
+
+    fn and(self, now: Runner) -> Runner {
+        Runner {
+            client: if self.client == now.client { now.client } else { 0 },
+            key: self.key.filter(|_| self.key == now.key),
+        }
+    }
+}
+
 /// A text as it was read at one time. Another reading of it may have found other types.
 #[derive(Debug)]
 pub(super) struct Version {
@@ -60,11 +91,16 @@ pub(super) struct Version {
     state: State,
     /// `None` as long as the server has not said it.
     shape: Option<Shape>,
+    /// Who has run it, or has had it read.
+    run_by: Runner,
 }
 
 impl Version {
-    fn serves(&self, statement: &Statement, owner: Owner, batch: u64) -> bool {
+    fn serves(&self, statement: &Statement, owner: Owner, by: Runner, batch: u64) -> bool {
         let own = self.id == statement.id;
+        if !self.run_by.suits(by) {
+            return false;
+        }
         match self.state {
             State::Ready => {
                 let since = statement.since.load(Ordering::Relaxed);
@@ -170,10 +206,12 @@ impl ServerPrepared {
 
     /// The name by which the request being sent can use a statement, if the server has it as this client
     /// needs it.
-    pub fn find(&mut self, statement: &Statement, owner: Owner) -> Option<Name> {
+    pub fn find(&mut self, statement: &Statement, owner: Owner, by: Runner) -> Option<Name> {
         let batch = self.batch;
         let slot = self.slot(&statement.key)?;
-        let name = slot.versions.iter().rev().find(|v| v.serves(statement, owner, batch))?.name;
+        let version = slot.versions.iter_mut().rev().find(|v| v.serves(statement, owner, by, batch))?;
+        version.run_by = version.run_by.and(by);
+        let name = version.name;
         slot.used = true;
         slot.batch = batch;
         Some(name_for(&statement.key, name))
@@ -181,12 +219,18 @@ impl ServerPrepared {
 
     /// The request being sent prepares a statement: under which name, and its number for
     /// [`ServerPrepared::confirm`] and the like. `added`: Weir adds the Parse.
-    pub fn prepare(&mut self, statement: &Statement, owner: Owner, added: bool) -> (Name, u64) {
+    pub fn prepare(
+        &mut self,
+        statement: &Statement,
+        owner: Owner,
+        run_by: Runner,
+        added: bool,
+    ) -> (Name, u64) {
         let (number, batch) = (now(), self.batch);
         let state = if added { State::Added(owner, batch) } else { State::Sent(owner) };
         self.names += 1;
         let name = self.names;
-        let version = Version { number, name, id: statement.id, state, shape: None };
+        let version = Version { number, name, id: statement.id, state, shape: None, run_by };
         let key = statement.key;
         match self.slot(&key) {
             Some(slot) => {
@@ -246,6 +290,7 @@ impl ServerPrepared {
             for version in slot.versions.iter_mut().filter(|version| version.number == number) {
                 version.shape = Some(shape.clone());
             }
+            let run_by = slot.versions.iter().find(|version| version.number == number).map(|it| it.run_by);
             // An older reading that came to the same is needed by nobody; of others, the last ones are kept.
             let mut newer = slot.versions.iter().filter(|version| version.number > number).count();
             let mut at = slot.versions.len();
@@ -253,7 +298,9 @@ impl ServerPrepared {
                 at = before;
                 let Some(version) = slot.versions.get(at) else { break };
                 if version.number < number && !version.is_under_way() {
-                    let same = version.shape.as_ref() == Some(&shape) || version.state == State::Unsure;
+                    let same = version.shape.as_ref() == Some(&shape)
+                        && run_by.is_some_and(|by| version.run_by.is_like(by))
+                        || version.state == State::Unsure;
                     newer += 1;
                     if same || newer >= STATEMENT_VERSIONS {
                         gone.push(slot.versions.remove(at).name);

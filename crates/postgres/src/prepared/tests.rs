@@ -11,6 +11,11 @@ fn statement(n: u32) -> Arc<Statement> {
     Statement::new(text(n).into(), key, Origin::default(), planned, 0)
 }
 
+/// A client without settings of its own.
+fn by(client: u64) -> Runner {
+    Runner { client, key: Some(0) }
+}
+
 fn shape(of: u8) -> Shape {
     Shape::of(&[0, 0], Some(&[b"\0\x01x\0\0\0\0\0\0\0\0\0\0", &[of][..], &[0; 8][..]].concat()))
 }
@@ -18,7 +23,7 @@ fn shape(of: u8) -> Shape {
 /// A client's own Parse, answered.
 fn prepared(server: &mut ServerPrepared, statement: &Statement, of: u8) -> Name {
     server.begin_batch();
-    let (name, number) = server.prepare(statement, 1, false);
+    let (name, number) = server.prepare(statement, 1, by(1), false);
     server.confirm(&statement.key(), number);
     statement.answered();
     server.described(statement, number, shape(of));
@@ -62,21 +67,21 @@ fn a_shape_is_names_and_types_and_not_tables() {
 fn there_only_after_parse_complete() {
     let mut server = ServerPrepared::new(10);
     let (s, other) = (statement(1), statement(1));
-    let (name, number) = server.prepare(&s, 1, false);
-    assert_eq!(server.find(&s, 1), Some(name), "behind its own Parse");
-    assert_eq!(server.find(&s, 2), None, "another's Parse may fail");
+    let (name, number) = server.prepare(&s, 1, by(1), false);
+    assert_eq!(server.find(&s, 1, by(1)), Some(name), "behind its own Parse");
+    assert_eq!(server.find(&s, 2, by(2)), None, "another's Parse may fail");
     server.confirm(&s.key(), number);
-    assert_eq!(server.find(&s, 1), Some(name));
-    assert_eq!(server.find(&other, 1), None);
+    assert_eq!(server.find(&s, 1, by(1)), Some(name));
+    assert_eq!(server.find(&other, 1, by(1)), None);
     server.distrust_all();
-    assert_eq!(server.find(&s, 1), None);
-    let (again, number) = server.prepare(&s, 1, true);
+    assert_eq!(server.find(&s, 1, by(1)), None);
+    let (again, number) = server.prepare(&s, 1, by(1), true);
     assert_ne!(again, name, "a name is never used twice");
-    assert_eq!(server.find(&s, 1), Some(again));
+    assert_eq!(server.find(&s, 1, by(1)), Some(again));
     server.begin_batch();
-    assert_eq!(server.find(&s, 1), None, "an error may skip what Weir added");
+    assert_eq!(server.find(&s, 1, by(1)), None, "an error may skip what Weir added");
     server.fail(&s.key(), number, s.state());
-    assert_eq!(server.find(&s, 1), None);
+    assert_eq!(server.find(&s, 1, by(1)), None);
 }
 
 #[test]
@@ -85,13 +90,13 @@ fn what_was_prepared_before_a_clients_own_parse_does_not_serve_it() {
     let (old, new) = (statement(1), statement(1));
     let old_there = prepared(&mut two, &old, 23);
     prepared(&mut one, &new, 23);
-    assert_eq!(two.find(&old, 1), Some(old_there));
-    assert_eq!(two.find(&new, 1), None);
+    assert_eq!(two.find(&old, 1, by(1)), Some(old_there));
+    assert_eq!(two.find(&new, 1, by(1)), None);
     // What is prepared for it serves the other, too, and the older one goes.
-    let (name, number) = two.prepare(&new, 1, true);
+    let (name, number) = two.prepare(&new, 1, by(1), true);
     two.confirm(&new.key(), number);
     assert!(two.described(&new, number, shape(23)));
-    assert_eq!((two.find(&new, 1), two.find(&old, 1)), (Some(name), Some(name)));
+    assert_eq!((two.find(&new, 1, by(1)), two.find(&old, 1, by(1))), (Some(name), Some(name)));
     assert_eq!(two.leftovers, [Box::from(old_there)]);
 }
 
@@ -101,11 +106,11 @@ fn another_shape_is_another_statement() {
     let (old, new) = (statement(1), statement(1));
     let first = prepared(&mut server, &old, 23);
     let second = prepared(&mut server, &new, 25);
-    assert_eq!((server.find(&old, 1), server.find(&new, 1)), (Some(first), Some(second)));
+    assert_eq!((server.find(&old, 1, by(1)), server.find(&new, 1, by(1))), (Some(first), Some(second)));
     assert!(server.leftovers.is_empty());
     // Elsewhere only the new one is to be had.
     let mut elsewhere = ServerPrepared::new(10);
-    let (_, number) = elsewhere.prepare(&old, 1, true);
+    let (_, number) = elsewhere.prepare(&old, 1, by(1), true);
     elsewhere.confirm(&old.key(), number);
     assert!(!elsewhere.described(&old, number, shape(25)));
     elsewhere.begin_batch();
@@ -121,7 +126,7 @@ fn elsewhere_it_is_prepared_with_the_types_that_were_found() {
     let s = statement(1);
     assert_eq!(&*s.resolved_content(), b"select 1\0\0\0");
     let mut server = ServerPrepared::new(10);
-    let (_, number) = server.prepare(&s, 1, false);
+    let (_, number) = server.prepare(&s, 1, by(1), false);
     server.described(&s, number, Shape::of(&[0, 1, 0, 0, 0, 23], None));
     assert_eq!(&*s.resolved_content(), b"select 1\0\0\x01\0\0\0\x17");
     assert!(!s.keeps_columns(), "it has none");
@@ -134,7 +139,7 @@ fn eviction_spares_the_batch_and_the_used() {
     let mut expected: Vec<_> = all[..2].iter().map(|s| Box::from(prepared(&mut server, s, 1))).collect();
     server.begin_batch();
     for s in &all[2..4] {
-        let (_, number) = server.prepare(s, 1, false);
+        let (_, number) = server.prepare(s, 1, by(1), false);
         server.confirm(&s.key(), number);
     }
     let mut gone: Vec<Box<[u8]>> = std::iter::from_fn(|| server.evict()).collect();
@@ -144,8 +149,8 @@ fn eviction_spares_the_batch_and_the_used() {
     // All four of one batch stay, although they are over the limit.
     server.begin_batch();
     for s in &all[2..6] {
-        if server.find(s, 1).is_none() {
-            server.prepare(s, 1, false);
+        if server.find(s, 1, by(1)).is_none() {
+            server.prepare(s, 1, by(1), false);
         }
     }
     assert!(server.evict().is_none());
@@ -160,13 +165,13 @@ fn recently_used_stays() {
     for s in &all {
         server.begin_batch();
         for s in [&hot, s] {
-            if server.find(s, 1).is_none() {
-                let (_, number) = server.prepare(s, 1, false);
+            if server.find(s, 1, by(1)).is_none() {
+                let (_, number) = server.prepare(s, 1, by(1), false);
                 server.confirm(&s.key(), number);
             }
         }
         while server.evict().is_some() {}
-        assert!(server.find(&hot, 1).is_some());
+        assert!(server.find(&hot, 1, by(1)).is_some());
         assert!(server.len() <= 3);
     }
 }
@@ -233,4 +238,25 @@ fn names_come_back_unless_in_use_again() {
     assert_eq!(client.get(b"a").unwrap().content(), b"select 3\0\0\0");
     assert_eq!(client.get(b"b").unwrap().content(), b"select 2\0\0\0");
     assert_eq!(client.name_of(&statement(2).key()), Some(&b"b"[..]));
+}
+
+#[test]
+fn what_a_client_has_run_under_settings_of_its_own_serves_nobody_else() {
+    let german = |client| Runner { client, key: Some(1) };
+    let for_a_moment = |client| Runner { client, key: None };
+    let mut server = ServerPrepared::new(10);
+    let (first, second) = (statement(1), statement(1));
+    prepared(&mut server, &first, 23);
+    let name = prepared(&mut server, &second, 23);
+    assert_eq!(server.find(&first, 3, by(3)), Some(name), "both had it read under the same");
+    assert_eq!(server.find(&second, 2, german(2)), None, "the other one would have it read anew");
+    let (own, number) = server.prepare(&second, 2, german(2), true);
+    server.confirm(&second.key(), number);
+    assert!(server.described(&second, number, shape(23)));
+    assert_eq!(server.find(&second, 2, german(2)), Some(own));
+    assert_eq!(server.find(&first, 3, by(3)), Some(name), "each has its own");
+    // As in a session of its own, what a client alone has run is there for it whatever it sets.
+    assert_eq!(server.find(&second, 2, for_a_moment(2)), Some(own));
+    assert_eq!(server.find(&first, 3, german(3)), None, "under these it has been run for a moment");
+    assert_eq!(server.find(&second, 2, by(2)), Some(own), "its own is there, too");
 }

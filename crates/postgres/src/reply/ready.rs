@@ -11,7 +11,7 @@ use crate::frame::body;
 use crate::front::Front;
 use crate::message::reply::{put_parameter, read_ready};
 use crate::queue::{Internal, Kind, Owed, Undo, put_right};
-use crate::role::is_who;
+use crate::role::{FIXED_BY_TEMPORARY, is_who};
 use crate::session_state::{Settings, follows, text_of};
 use std::sync::Arc;
 use weir_sql::Clears;
@@ -20,6 +20,8 @@ use weir_wire::{Boundary, Fault, FaultKind, Pin, name_of};
 /// See [`Owed::Settings`].
 struct SettingsOwed {
     previous: Arc<Settings>,
+    /// Another value of what a server cannot change any more.
+    fixed: bool,
     last: bool,
     only: bool,
 }
@@ -54,8 +56,9 @@ impl Back {
         (self.needs_sync, self.swallowed) = (false, false);
         let Some(owed) = self.queue.pop() else { return Ok(way) };
         match owed {
-            Owed::Settings { previous, last, only, .. } => {
-                let owed = SettingsOwed { previous, last, only };
+            Owed::Settings { previous, brings, last, only } => {
+                let fixed = brings.get(FIXED_BY_TEMPORARY) != previous.get(FIXED_BY_TEMPORARY);
+                let owed = SettingsOwed { previous, fixed, last, only };
                 self.settings_done(front, owed, to_server, to_client)?;
                 return Ok(Way::Hide);
             }
@@ -184,6 +187,7 @@ impl Back {
         if self.boundary == Boundary::Idle {
             self.may_have_set = false;
             self.reads_otherwise = false;
+            self.plans_otherwise = false;
             self.local_defaults.clear();
         }
     }
@@ -253,8 +257,9 @@ impl Back {
     /// Something with effects has succeeded.
     pub(crate) fn apply(&mut self, front: Option<&mut Front>, effects: &Effects, outcome: Outcome) {
         self.may_have_set |= effects.may_set || effects.pins.contains(Pin::Unrecognised);
-        if effects.sets_reading() || effects.reads_otherwise {
-            self.reads_otherwise = true;
+        self.reads_otherwise |= effects.sets_reading() || effects.reads_otherwise;
+        if effects.sets_plans() || effects.plans_otherwise {
+            self.plans_otherwise = true;
             // What is deferred runs at the end of the transaction.
             if let Some(code) = self.code_read.as_mut().filter(|_| outcome == Outcome::InTransaction) {
                 code.mixed = true;
@@ -420,7 +425,7 @@ impl Back {
         let (failed, number) = (entry.failed, entry.number);
         if failed {
             // Of two queries one may have taken effect; such a server is not used again.
-            self.spoiled |= !owed.only;
+            self.spoiled |= !owed.only || owed.fixed;
             self.applied = owed.previous;
             if others || self.queue.head_begins() {
                 // They were sent for a server that has the settings it has just refused.

@@ -1,6 +1,7 @@
 //! Client logins: from accept to the first request.
 
 use super::counted::Counted;
+use super::study::is_due;
 use super::who::log_client;
 use super::{Hall, Order};
 use crate::ask::Answer;
@@ -529,9 +530,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     fn must_ask_account(&self, cx: &Cx<'_, N>, key: Key) -> bool {
         let pool = self.clients.get(key).and_then(|client| client.pool);
         let Some(pool) = pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return false };
-        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
         W::ASKS_ACCOUNTS
-            && pool.entry.knowledge.is_due(since_ms)
+            && is_due(cx, &pool.entry.knowledge)
             && (pool.idle_len() > 0 || pool.entry.shared.has_room())
     }
 }

@@ -12,15 +12,18 @@ use crate::pool::PoolId;
 use crate::server::{Server, ServerPhase};
 use crate::wing::{Back, Wing};
 use weir_net::Net;
-use weir_sql::catalogue::Reading;
+use weir_sql::catalogue::{Knowledge, Reading};
+
+/// The catalogue should be read, or asked whether it is what it was.
+pub(super) fn is_due<N: Net>(cx: &Cx<'_, N>, knowledge: &Knowledge) -> bool {
+    knowledge.is_due(cx.now_ms(), cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms))
+}
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// What is known of this pool's database is out of date, and nobody asks yet.
     pub(super) fn wants_study(&self, cx: &Cx<'_, N>, id: PoolId) -> bool {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
-        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
-        let knowledge = &pool.entry.knowledge;
-        W::HAS_CATALOGUE && knowledge.is_due(since_ms) && !knowledge.is_being_read()
+        W::HAS_CATALOGUE && is_due(cx, &pool.entry.knowledge) && !pool.entry.knowledge.is_being_read()
     }
 
     /// A server that is about to be free is asked what Weir must know of it, and asks for the catalogue, if
@@ -35,14 +38,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return true;
         }
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
-        let knowledge = &pool.entry.knowledge;
-        let since_ms = cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms);
+        let (now_ms, knowledge) = (cx.now_ms(), &pool.entry.knowledge);
         // Nobody is to wait for a question that may meet a lock once more.
-        let asks_again = pool.waiting_len() == 0 && knowledge.may_be_unlocked(cx.now_ms());
-        if !W::HAS_CATALOGUE || !(asks_again || knowledge.is_due(since_ms)) || self.is_reserved(key) {
+        let asks_again = pool.waiting_len() == 0 && knowledge.may_be_unlocked(now_ms);
+        if !W::HAS_CATALOGUE || !(asks_again || is_due(cx, knowledge)) || self.is_reserved(key) {
             return false;
         }
-        let Some(reading) = knowledge.begin_reading(cx.now_ms()) else { return false };
+        let Some(reading) = knowledge.begin_reading(now_ms) else { return false };
         self.books().study_begins(key);
         self.ask(key, reading)
     }

@@ -187,6 +187,9 @@ impl Builder {
                 let mut facts = self.read(function.language, function.body);
                 // What it leaves is known by its body. Whether its value is the same for all is not asked.
                 facts.own.varies = true;
+                if function.volatility == Volatility::Immutable && asks_about_session(function.body) {
+                    facts.own.uses.insert(Uses::CODE_IS_PERSONAL);
+                }
                 facts
             }
             Language::Compiled => Facts::own(compiled(&function)),
@@ -225,7 +228,7 @@ impl Builder {
         let mut facts = Facts::default();
         let mut parts = setting.splitn(2, |&byte| byte == b'=');
         let name = parts.next().unwrap_or_default();
-        if std::str::from_utf8(name).is_ok_and(crate::decides_reading) {
+        if std::str::from_utf8(name).is_ok_and(crate::decides_plans) {
             facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
         }
         if name.eq_ignore_ascii_case(b"search_path") && may_create_temporary(parts.next().unwrap_or_default())
@@ -351,7 +354,7 @@ impl Builder {
 
     fn add(&mut self, place: Place, key: NameKey, on: On, is_function: bool, mut facts: Facts) {
         if !self.blind {
-            if !self.dialect.is_mysql() && facts.touched.changes_reading() {
+            if !self.dialect.is_mysql() && facts.touched.changes(crate::decides_plans) {
                 facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
             }
             self.things.push((place, Thing { key, on, is_function, facts }));
@@ -471,6 +474,30 @@ fn may_create_temporary(path: &[u8]) -> bool {
     let mut parts = path.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
     let first = parts.find(|part| *part != b"\"$user\"").unwrap_or_default();
     first.windows(7).any(|part| part.eq_ignore_ascii_case(b"pg_temp"))
+}
+
+/// What is another thing in each session, or transaction.
+const OF_SESSIONS: [&[u8]; 14] = [
+    b"current_setting",
+    b"current_user",
+    b"session_user",
+    b"current_role",
+    b"user",
+    b"system_user",
+    b"getpgusername",
+    b"current_schema",
+    b"current_schemas",
+    b"pg_backend_pid",
+    b"inet_client_addr",
+    b"inet_client_port",
+    b"pg_has_role",
+    b"pg_my_temp_schema",
+];
+
+/// A body has the name of something that is another thing in each session.
+fn asks_about_session(body: &[u8]) -> bool {
+    let is_one = |word: &[u8]| OF_SESSIONS.iter().any(|known| word.eq_ignore_ascii_case(known));
+    crate::plain_words(body).any(is_one)
 }
 
 /// What a compiled function does, which nobody can read.

@@ -29,6 +29,10 @@ const LOCK_DOUBLINGS: u32 = 6;
 /// The pause between two questions is at least this many times what the first took.
 const QUESTIONS_REST: u64 = 50;
 
+/// The pause behind a reading before the next one that only tables have changed for, in times of what it
+/// took. Who makes many tables, one after the other, would wait for a reading behind each.
+const TABLES_REST: u64 = 4;
+
 /// So many readings in a row may fail before nothing that was known counts any more. A moment without memory,
 /// a full disk, a lock are over by then; a right that was taken away is not.
 const FAILURES: usize = 10;
@@ -79,6 +83,8 @@ pub struct Knowledge {
     account: ArcSwapOption<Box<[u8]>>,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
     checked_ms: AtomicU64,
+    /// From when it is read again where only tables have changed.
+    tables_from_ms: AtomicU64,
     /// Somebody else has changed it, or it could not be read, since it was known last.
     is_distrusted: AtomicBool,
     /// Readings that have failed since the last one that did not.
@@ -304,9 +310,10 @@ impl Knowledge {
     }
 
     /// It should be read, or asked whether it still holds: nothing is known, or the last time was before
-    /// `since_ms`.
+    /// `since_ms`. Where only tables have changed, not so soon behind the last time: what is known of code
+    /// still is, and until then nothing is proven.
     #[inline]
-    pub fn is_due(&self, since_ms: u64) -> bool {
+    pub fn is_due(&self, now_ms: u64, since_ms: u64) -> bool {
         let under_way = self.group.under_way.load(SeqCst);
         if under_way > 0 && self.known.load().is_none() {
             // Its end is worth waiting for, but somebody has to say what ties a client to its server.
@@ -320,7 +327,15 @@ impl Knowledge {
             // tables, there is no end of it. Tables that are being changed may be locked for long.
             return self.is_of_other_code() && self.locked_ms.load(SeqCst) < since_ms.max(1);
         }
-        self.checked_ms.load(SeqCst) < since_ms || self.state() == 0
+        if self.checked_ms.load(SeqCst) < since_ms {
+            return true;
+        }
+        self.state() == 0 && (self.tables_from_ms.load(SeqCst) <= now_ms || self.is_doubtful())
+    }
+
+    /// What was read is not what is: of code, or nobody knows of what.
+    fn is_doubtful(&self) -> bool {
+        self.is_distrusted.load(SeqCst) || self.is_of_other_code()
     }
 
     /// The last question has met a lock, which may be gone by now: a server for which nobody waits should ask
@@ -461,6 +476,8 @@ pub struct Reading {
 impl Reading {
     /// This is what was read; `fingerprint` tells it from other states.
     pub fn learn(self, catalogue: Catalogue, fingerprint: &[u8], now_ms: u64) {
+        let rest = now_ms.saturating_sub(self.started_ms).saturating_mul(TABLES_REST);
+        self.knowledge.tables_from_ms.store(now_ms.saturating_add(rest), SeqCst);
         self.knowledge.learn(
             (self.changes, self.code_changes),
             catalogue,
@@ -573,21 +590,21 @@ mod tests {
     #[test]
     fn nothing_is_known_while_a_change_is_under_way_nor_behind_it_until_it_is_read_again() {
         let knowledge = Knowledge::default();
-        assert!(knowledge.proof().is_none() && knowledge.state() == 0 && knowledge.is_due(0));
+        assert!(knowledge.proof().is_none() && knowledge.state() == 0 && knowledge.is_due(u64::MAX, 0));
         let before = knowledge.changes();
         knowledge.learn((before, 0), Catalogue::default(), b"1", 5);
         let state = knowledge.state();
-        assert!(state != 0 && !knowledge.is_due(5) && knowledge.is_due(6));
+        assert!(state != 0 && !knowledge.is_due(u64::MAX, 5) && knowledge.is_due(u64::MAX, 6));
         let change = knowledge.unsettle(true);
         assert_eq!(knowledge.state(), 0);
-        assert!(!knowledge.is_due(9), "its end is worth waiting for");
+        assert!(!knowledge.is_due(u64::MAX, 9), "its end is worth waiting for");
         let during = knowledge.changes();
         knowledge.learn((during, 0), Catalogue::default(), b"2", 6);
         assert_eq!(knowledge.state(), 0);
         drop(change);
         assert_eq!(knowledge.state(), 0, "what was read while it was under way may miss it");
         assert_eq!(knowledge.proof().map(|proof| proof.state), Some(0));
-        assert!(knowledge.is_due(0) && knowledge.fingerprint().is_some());
+        assert!(knowledge.is_due(u64::MAX, 0) && knowledge.fingerprint().is_some());
         knowledge.learn((knowledge.changes(), 0), Catalogue::default(), b"3", 7);
         assert_ne!(knowledge.state(), state);
         assert_eq!(knowledge.fingerprint().as_deref(), Some(&b"3"[..]));
@@ -598,21 +615,24 @@ mod tests {
         let knowledge = Arc::new(Knowledge::default());
         knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
         let others = knowledge.unsettle(true);
-        assert!(!knowledge.is_due(1), "its end is worth waiting for");
+        assert!(!knowledge.is_due(u64::MAX, 1), "its end is worth waiting for");
         drop(knowledge.unsettle(true));
         let table = knowledge.unsettle(false);
-        assert!(knowledge.is_due(1));
+        assert!(knowledge.is_due(u64::MAX, 1));
         let reading = knowledge.begin_reading(1).expect("code has changed");
         assert!(reading.meet_lock(1).is_none(), "nobody waits for it");
-        assert!(!knowledge.is_due(1) && knowledge.is_due(2), "it may be locked for long");
+        assert!(!knowledge.is_due(u64::MAX, 1) && knowledge.is_due(u64::MAX, 2), "it may be locked for long");
         assert!(
             knowledge.last().is_some_and(|last| !last.is_blind()) && !knowledge.may_be_unlocked(u64::MAX)
         );
         assert!(knowledge.proof().is_some_and(|proof| !proof.current));
         drop(table);
-        assert!(!knowledge.is_due(1) && knowledge.is_due(2), "nor is it asked again and again");
+        assert!(
+            !knowledge.is_due(u64::MAX, 1) && knowledge.is_due(u64::MAX, 2),
+            "nor is it asked again and again"
+        );
         knowledge.begin_reading(2).expect("code has changed").learn(Catalogue::default(), b"2", 2);
-        assert!(!knowledge.is_due(1), "all that has changed was read");
+        assert!(!knowledge.is_due(u64::MAX, 1), "all that has changed was read");
         assert_eq!(knowledge.state(), 0, "nothing is proven");
         assert!(knowledge.proof().is_some_and(|proof| proof.current));
         knowledge.distrust();
@@ -621,7 +641,29 @@ mod tests {
             "what others have changed is not in it"
         );
         drop(others);
-        assert!(knowledge.is_due(1));
+        assert!(knowledge.is_due(u64::MAX, 1));
+    }
+
+    #[test]
+    fn who_makes_many_tables_does_not_wait_for_a_reading_behind_each() {
+        let knowledge = Arc::new(Knowledge::default());
+        let read = |from_ms, until_ms| {
+            let reading = knowledge.begin_reading(from_ms).expect("nobody reads it");
+            reading.learn(Catalogue::default(), b"1", until_ms);
+        };
+        read(100, 120);
+        drop(knowledge.unsettle(false));
+        assert!(!knowledge.is_due(121, 1) && knowledge.state() == 0, "nothing is proven, and nobody waits");
+        assert!(!knowledge.is_due(199, 1) && knowledge.is_due(200, 1));
+        read(200, 203);
+        drop(knowledge.unsettle(false));
+        assert!(!knowledge.is_due(214, 1) && knowledge.is_due(215, 1), "the pause follows what it takes");
+        drop(knowledge.unsettle(true));
+        assert!(knowledge.is_due(204, 1), "code has changed");
+        read(204, 224);
+        drop(knowledge.unsettle(false));
+        knowledge.distrust();
+        assert!(knowledge.is_due(225, 1), "others have changed it");
     }
 
     #[test]
@@ -633,7 +675,10 @@ mod tests {
         let reading = reading.meet_lock(20).expect("it may be over soon").meet_lock(30).expect("still");
         assert!(reading.meet_lock(10 + LOCK_PATIENCE_MS).is_none());
         assert!(knowledge.last().is_some_and(|last| last.is_blind()) && knowledge.state() != 0);
-        assert!(!knowledge.is_due(1) && knowledge.is_due(1_000_000), "it is asked again in its time");
+        assert!(
+            !knowledge.is_due(u64::MAX, 1) && knowledge.is_due(u64::MAX, 1_000_000),
+            "it is asked again in its time"
+        );
         let again = knowledge.begin_reading(1_000_000).expect("it is due");
         again.learn(Catalogue::default(), b"2", 1_000_001);
         assert!(knowledge.last().is_some_and(|last| !last.is_blind()));
@@ -693,11 +738,11 @@ mod tests {
     fn who_knows_nothing_reads_although_a_change_is_under_way() {
         let knowledge = Arc::new(Knowledge::default());
         let change = knowledge.unsettle(true);
-        assert!(knowledge.is_due(0));
+        assert!(knowledge.is_due(u64::MAX, 0));
         knowledge.begin_reading(1).expect("nothing is known").learn(Catalogue::default(), b"1", 1);
-        assert!(knowledge.last().is_some() && knowledge.state() == 0 && !knowledge.is_due(9));
+        assert!(knowledge.last().is_some() && knowledge.state() == 0 && !knowledge.is_due(u64::MAX, 9));
         drop(change);
-        assert!(knowledge.is_due(0));
+        assert!(knowledge.is_due(u64::MAX, 0));
     }
 
     #[test]
@@ -722,8 +767,8 @@ mod tests {
         assert!(
             reading.confirm(b"a", 2)
                 && knowledge.proof().is_some()
-                && !knowledge.is_due(52)
-                && knowledge.is_due(53)
+                && !knowledge.is_due(u64::MAX, 52)
+                && knowledge.is_due(u64::MAX, 53)
         );
         let other = Knowledge::new(Arc::clone(knowledge.group()));
         assert_eq!((knowledge.surprises(), other.surprises()), (0, 0));
@@ -754,8 +799,8 @@ mod tests {
         ask(2000, true);
         assert!(!is_blind(), "pins go by what was known");
         assert_eq!(knowledge.state(), 0, "and nothing is proven");
-        assert!(!knowledge.is_due(1999), "it is not asked at once again");
-        assert!(knowledge.is_due(2001));
+        assert!(!knowledge.is_due(u64::MAX, 1999), "it is not asked at once again");
+        assert!(knowledge.is_due(u64::MAX, 2001));
         ask(3000, false);
         assert!(knowledge.state() != 0 && !is_blind());
         for n in 1..FAILURES as u64 {
