@@ -86,8 +86,16 @@ def in_transaction(admin):
     return int(admin.ask("select count(*) from information_schema.innodb_trx")[0][0])
 
 
+if KIND == "postgres":
+    MARK, UNMARKED, MARKED, MARK_OF = "select current_setting('work_mem')", "4MB", "work_mem = ", "{}kB"
+    LOCK, UNLOCK, LOCKED = "select pg_advisory_lock({})", "select pg_advisory_unlock({})", [[""]]
+else:
+    MARK, UNMARKED, MARKED, MARK_OF = "select coalesce(@mark, '')", "", "@mark = ", "{}"
+    LOCK, UNLOCK, LOCKED = "select get_lock('{}', 600)", "select release_lock('{}')", [["1"]]
+
+
 class Load:
-    """Clients that write and read without a pause, and come back when they lose their connection."""
+    """Clients that set, lock, write and read without a pause, and come back when they lose their connection."""
 
     def __init__(self, w):
         self.w = w
@@ -110,6 +118,9 @@ class Load:
         while not self.stop.is_set():
             try:
                 with or_refused(), wires.Wire(self.w.target()) as wire:
+                    # What others have set is not here, whatever became of them.
+                    self.expect([[UNMARKED]], wire.ask(MARK))
+                    wire.ask(f"set {MARKED}{1000 + i}")
                     for turn in range(20):
                         if self.stop.is_set():
                             return
@@ -119,9 +130,12 @@ class Load:
 
     def turn(self, wire, i, turn):
         tag = f"{i}/{turn}"
-        got = wire.ask(f"select '{tag}'")
-        if got != [[tag]]:
-            self.wrong.append((tag, got))
+        self.expect([[tag]], wire.ask(f"select '{tag}'"))
+        self.expect([[MARK_OF.format(1000 + i)]], wire.ask(MARK))
+        if turn % 5 == 0:
+            # A server that went on with a lock of before would keep this client waiting for good.
+            self.expect(LOCKED, wire.ask(LOCK.format(i)))
+            wire.ask(UNLOCK.format(i))
         wire.ask("begin")
         wire.ask(f"update counted set n = n + 1 where i = {i}")
         self.unknown[i] += 1
@@ -129,6 +143,10 @@ class Load:
         self.unknown[i] -= 1
         self.written[i] += 1
         self.turns[i] += 1
+
+    def expect(self, wanted, got):
+        if got != wanted:
+            self.wrong.append((wanted, got))
 
 
 @weir

@@ -111,6 +111,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             self.forget_listener(cx, key);
         }
         self.echoes.clear();
+        (self.causes, self.asked_for) = Default::default();
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());
