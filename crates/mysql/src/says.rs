@@ -410,8 +410,7 @@ impl Says {
                 continue;
             }
             // In backquotes as well.
-            let word = piece.bytes;
-            let word = word.strip_prefix(b"`").and_then(|word| word.strip_suffix(b"`")).unwrap_or(word);
+            let word = unquoted(piece.bytes);
             self = self.with(Says::SETS_INSERT_ID, names.iter().any(|name| name.eq_ignore_ascii_case(word)));
             let select = piece.is(b"SELECT");
             if begins {
@@ -592,8 +591,10 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
         let scoped = piece(at + 2).is_some_and(|it| it.is(b"SESSION") || it.is(b"LOCAL"));
         let name_at = if scoped { at + 4 } else { at + 2 };
         let Some(name) = piece(name_at) else { continue };
-        let errors = name.is(b"ERROR_COUNT");
-        if !errors && !name.is(b"WARNING_COUNT") {
+        // In quotes as well.
+        let is = |wanted: &[u8]| unquoted(name.bytes).eq_ignore_ascii_case(wanted);
+        let errors = is(b"ERROR_COUNT");
+        if !errors && !is(b"WARNING_COUNT") {
             continue;
         }
         let begins = at.checked_sub(1).and_then(piece).is_some_and(|it| it.is(b"SELECT") || it.is(b","));
@@ -606,6 +607,34 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
         found.push(CountIn { span: Span { start, end }, errors, bare: begins && ends });
     }
     found
+}
+
+/// The message of ER_NO_SUCH_TABLE (`Table 'shop.t' doesn't exist`) is about a table of this text, which
+/// stands in this schema. In doubt it is about one of a trigger or a function.
+pub(crate) fn names_missing(text: &[u8], own: Option<&str>, message: &[u8]) -> bool {
+    let Some(name) = message.split(|byte| *byte == b'\'').nth(1) else { return false };
+    let Some(dot) = name.iter().position(|byte| *byte == b'.') else { return false };
+    let (schema, table) = (&name[..dot], &name[dot + 1..]);
+    let in_own = own.is_some_and(|own| own.as_bytes() == schema);
+    let pieces: Vec<Piece<'_>> = Words::new(text).collect();
+    let is = |at: Option<usize>, name: &[u8]| {
+        at.and_then(|at| pieces.get(at)).is_some_and(|piece| unquoted(piece.bytes).eq_ignore_ascii_case(name))
+    };
+    (0..pieces.len()).any(|at| {
+        let before = at.checked_sub(1);
+        let dotted = is(before, b".");
+        let first = if dotted { at.checked_sub(3) } else { before };
+        let begins = [&b"FROM"[..], b"JOIN", b"INTO", b"UPDATE"].iter().any(|word| is(first, word));
+        begins && is(Some(at), table) && if dotted { is(at.checked_sub(2), schema) } else { in_own }
+    })
+}
+
+/// A name without its quotes.
+fn unquoted(name: &[u8]) -> &[u8] {
+    match name {
+        [b'`', name @ .., b'`'] | [b'"', name @ .., b'"'] => name,
+        name => name,
+    }
 }
 
 /// Its first statement is empty: both servers refuse the whole text.
@@ -828,5 +857,31 @@ mod tests {
         for text in [&b"SELECT 1 FROM DUAL"[..], b"SELECT 'from t'", b"SELECT `from` /* from t */", b"DO 0"] {
             assert!(!names_a_table(text));
         }
+    }
+
+    #[test]
+    fn a_count_in_quotes_is_found_beside_a_plain_one() {
+        let text = b"SELECT @@`warning_count`, @@\"error_count\", @@session.`Warning_Count`";
+        let found = counts_in(text);
+        let of = |it: &CountIn| &text[it.span.start as usize..it.span.end as usize];
+        assert_eq!(found.len(), 3);
+        assert_eq!(of(&found[0]), b"@@`warning_count`");
+        assert!(found[0].bare && !found[0].errors && found[1].errors && found[2].bare);
+    }
+
+    #[test]
+    fn which_table_is_missing() {
+        let message = b"Table 'shop.w' doesn't exist";
+        let own = |text: &str, schema| names_missing(text.as_bytes(), schema, message);
+        for text in
+            ["INSERT INTO w VALUES (?)", "SELECT ? FROM `W`", "UPDATE w SET a = ?", "SELECT ? FROM shop.w"]
+        {
+            assert!(own(text, Some("shop")), "{text}");
+        }
+        assert!(own("SELECT ? FROM shop.w", Some("other")) && !own("SELECT ? FROM w", Some("other")));
+        assert!(
+            !own("INSERT INTO t (w) VALUES (?)", Some("shop")) && !own("SELECT ? FROM t.w", Some("shop"))
+        );
+        assert!(!names_missing(b"SELECT ? FROM w", Some("shop"), b"No such table"));
     }
 }

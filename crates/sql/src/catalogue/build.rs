@@ -193,9 +193,27 @@ impl Builder {
                 facts
             }
             Language::Compiled => Facts::own(compiled(&function)),
-            Language::Other => Facts::own(Doings::unknown()),
+            Language::Other => self.unread(function.body),
         };
         self.add(Place::Name, NameKey::of(function.name), On::Read, true, facts);
+    }
+
+    /// Code that may do anything. On MySQL it was made under another `sql_mode` (ANSI, ORACLE), by which
+    /// quotes and backslashes mean something else: what it asks of its session, which is its client's, is
+    /// what it asks by any of these readings.
+    fn unread(&self, text: &[u8]) -> Facts {
+        let mut facts = Facts::own(Doings::unknown());
+        let Dialect::MySql { mariadb, encoding, .. } = self.dialect else { return facts };
+        if text.is_empty() {
+            return facts;
+        }
+        for (ansi_quotes, no_backslash_escapes) in
+            [(false, false), (false, true), (true, false), (true, true)]
+        {
+            let dialect = Dialect::MySql { ansi_quotes, no_backslash_escapes, mariadb, encoding };
+            facts.add(Code::read(dialect, Language::Routine, text));
+        }
+        facts
     }
 
     /// A text that runs when a relation or type of this name is read or written: a policy, a default, a
@@ -335,7 +353,8 @@ impl Builder {
     fn read(&mut self, language: Language, text: &[u8]) -> Facts {
         match language {
             _ if self.blind => Facts::own(Doings::unknown()),
-            Language::Other | Language::Compiled => Facts::own(Doings::unknown()),
+            Language::Other => self.unread(text),
+            Language::Compiled => Facts::own(Doings::unknown()),
             Language::Sql | Language::Expression | Language::PlPgSql | Language::Routine => {
                 Code::read(self.dialect, language, text)
             }

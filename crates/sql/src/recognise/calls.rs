@@ -101,6 +101,14 @@ impl Recogniser {
             self.called_harmless();
             return;
         }
+        // In a schema it is somebody's own.
+        let func =
+            if func == Func::XPath && self.now.before.kind == Kind::Dot { Func::Unknown } else { func };
+        if func == Func::XPath {
+            self.called_harmless();
+            self.begin_xpath();
+            return;
+        }
         // Of a function that users have made, the catalogue says it.
         self.class.varies |= func != Func::Unknown;
         if func == Func::Varies {
@@ -117,7 +125,7 @@ impl Recogniser {
         self.alone = true;
         match func {
             Func::Harmless | Func::Varies | Func::Syntax | Func::CurrentSetting | Func::Unknown => {}
-            Func::Operator => {}
+            Func::Operator | Func::XPath => {}
             Func::Currval => self.uses(Uses::CURRVAL),
             Func::Lastval => self.uses(Uses::LASTVAL),
             Func::Nextval => self.draws(),
@@ -201,6 +209,44 @@ impl Recogniser {
         }
     }
 
+    /// `EXTRACTVALUE(` or `UPDATEXML(`: unless its XPath turns out to name none, it reads any user variable.
+    fn begin_xpath(&mut self) {
+        match self.now.xpath {
+            XPath::None => match u8::try_from(self.now.depth.saturating_add(1)) {
+                Ok(depth) => self.now.xpath = XPath::Before(depth),
+                Err(_) => self.reads_any_variable(),
+            },
+            // One inside the other: too much to follow.
+            XPath::Before(_) | XPath::Here | XPath::Literal => self.reads_any_variable(),
+        }
+    }
+
+    /// A token of a call of one of these. An XPath of which that is plain is one literal without a `$`.
+    pub(super) fn xpath_argument(&mut self, token: &Token<'_>) {
+        self.now.xpath = match self.now.xpath {
+            XPath::None => return,
+            XPath::Before(depth) if self.now.depth != u16::from(depth) => XPath::Before(depth),
+            XPath::Before(depth) => match token.kind {
+                Kind::Comma => XPath::Here,
+                Kind::Close => XPath::None,
+                _ => XPath::Before(depth),
+            },
+            XPath::Here if is_plain_xpath(token) => XPath::Literal,
+            XPath::Literal if matches!(token.kind, Kind::Comma | Kind::Close) => XPath::None,
+            XPath::Here | XPath::Literal => {
+                self.reads_any_variable();
+                XPath::None
+            }
+        };
+    }
+
+    fn reads_any_variable(&mut self) {
+        self.uses(Uses::USER_VARIABLE_READ);
+        self.touched().variables.add_any();
+        self.alone = true;
+        self.class.varies = true;
+    }
+
     fn begin_call(&mut self, kind: CallKind, uses: Uses) {
         self.uses(uses);
         // A stored function of that name in a schema is something else, but the doubt remains.
@@ -233,6 +279,38 @@ impl Recogniser {
                 self.pin(Pin::LastResult);
             }
         }
+    }
+
+    /// MariaDB's Oracle mode: `SQL%ROWCOUNT` is ROW_COUNT(), and `SQLCODE` and `SQLERRM` are what the first
+    /// of the warnings says, in code only. SQL is a reserved word, and the others are columns elsewhere.
+    pub(super) fn oracle_word(&mut self, token: &Token<'_>) {
+        let is = |word: &[u8]| token.text.eq_ignore_ascii_case(word);
+        let behind_sql = std::mem::replace(&mut self.now.is_sql, token.kind == Kind::Word && is(b"sql"));
+        if self.now.mode == Mode::Routine {
+            return;
+        }
+        if self.now.is_sql {
+            self.now.call_start = position(token.start);
+            self.now.item_begins = self.now.in_list && self.now.depth == 0 && begins_item(self.now.last);
+        } else if behind_sql && self.now.last.kind == Kind::Operator && is(b"rowcount") {
+            self.uses(Uses::ROW_COUNT);
+            self.alone = true;
+            self.class.varies = true;
+            self.found_call(CallKind::RowCount, token.end);
+        } else if self.runs_as_code() && self.now.last.kind != Kind::Dot && (is(b"sqlcode") || is(b"sqlerrm"))
+        {
+            self.uses(Uses::WARNINGS);
+            self.alone = true;
+            self.class.varies = true;
+        }
+    }
+
+    /// It is code that the server runs, or part of a text that is (MariaDB).
+    fn runs_as_code(&self) -> bool {
+        self.in_block
+            || self.is_of_code()
+            || matches!(self.now.verb, Verb::Declare | Verb::Unrecognised)
+            || self.class.statements > 0
     }
 
     fn found_call(&mut self, kind: CallKind, end: u64) {
@@ -357,6 +435,25 @@ impl Recogniser {
             _ => {}
         }
     }
+}
+
+/// Where a call of EXTRACTVALUE or UPDATEXML is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum XPath {
+    /// There is none.
+    #[default]
+    None,
+    /// In front of the comma before its XPath, which stands inside so many parentheses.
+    Before(u8),
+    /// Behind it.
+    Here,
+    /// Behind a literal that is the XPath, if it is all of it.
+    Literal,
+}
+
+/// A literal that is all there, and no `x'2F'`: nothing like that begins with a slash.
+fn is_plain_xpath(token: &Token<'_>) -> bool {
+    token.kind == Kind::Str && !token.is_cut() && token.text.starts_with(b"/") && !token.text.contains(&b'$')
 }
 
 /// A select item begins behind this token, if it is one of the outermost select list.

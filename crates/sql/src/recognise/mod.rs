@@ -154,6 +154,10 @@ struct Statement {
     body_goes_on: bool,
     /// The first argument of `set_config` names something other than the role.
     config_is_plain: bool,
+    /// In a call that is given an XPath (MySQL).
+    xpath: calls::XPath,
+    /// The last word is SQL (MariaDB).
+    is_sql: bool,
     /// Behind `current_setting(`.
     asks_setting: bool,
     /// UPDATE was met, or what may be one.
@@ -244,7 +248,7 @@ impl Sink for Recogniser {
                 if matches!(entry.word, Word::PgPreparedStatement | Word::PgPreparedStatements) {
                     self.asks_statements();
                 }
-                let func = quoted_function(entry, self.mysql);
+                let func = quoted_function(entry, self.mysql, self.mariadb);
                 Past { kind: Kind::Quoted, word: self.word_for_dot(token.text), func, reserved: false }
             }
             kind => {
@@ -274,10 +278,14 @@ impl Sink for Recogniser {
             self.config_argument(&token);
             self.setting_argument(&token);
         }
+        self.xpath_argument(&token);
         self.asked_setting(&token);
         self.defined_setting(&token);
         self.operator_token(&token);
         self.mode_token(&token, past);
+        if self.mariadb && matches!(past.kind, Kind::Word | Kind::Quoted) {
+            self.oracle_word(&token);
+        }
         match token.kind {
             Kind::Dot => self.now.in_catalog = self.now.last.word == Word::PgCatalog,
             Kind::Open => self.open(),
@@ -310,10 +318,15 @@ fn position(at: u64) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// What a quoted name means before a parenthesis: only what is not harmless counts.
-fn quoted_function(entry: &crate::words::Entry, mysql: bool) -> Func {
+/// What a quoted name means before a parenthesis: only what is not harmless counts. ROW_COUNT is a keyword of
+/// MySQL's, so that in quotes it is a function that somebody has made.
+fn quoted_function(entry: &crate::words::Entry, mysql: bool, mariadb: bool) -> Func {
     let func = if mysql { entry.mysql } else { entry.postgres };
-    if matches!(func, Func::Harmless | Func::Varies | Func::Syntax) { Func::Unknown } else { func }
+    match func {
+        Func::Harmless | Func::Varies | Func::Syntax => Func::Unknown,
+        Func::RowCount if !mariadb => Func::Unknown,
+        func => func,
+    }
 }
 
 /// A name that stands for a value of the session or of the moment, or for what the server keeps about itself.

@@ -136,6 +136,11 @@ impl Recogniser {
         recogniser
     }
 
+    /// What is read is code that the catalogue holds.
+    pub(super) fn is_of_code(&self) -> bool {
+        matches!(self.watch, Watch::Code(_))
+    }
+
     /// A word, whatever it is here.
     #[inline]
     pub(super) fn named(&mut self, token: &Token<'_>) {

@@ -218,6 +218,8 @@ pub(super) const SPECIAL: &[(&str, Func, Func)] = &[
     ("is_free_lock", Func::Unknown, Func::Alone),
     ("is_used_lock", Func::Unknown, Func::Alone),
     ("release_all_locks", Func::Unknown, Func::ReleaseAllLocks),
+    ("extractvalue", Func::Unknown, Func::XPath),
+    ("updatexml", Func::Unknown, Func::XPath),
     ("service_get_read_locks", Func::Unknown, Func::GetLock),
     ("service_get_write_locks", Func::Unknown, Func::GetLock),
     ("version_tokens_lock_shared", Func::Unknown, Func::GetLock),

@@ -124,6 +124,8 @@ pub(crate) enum Func {
     RowCount,
     GetLock,
     ReleaseAllLocks,
+    /// Its second argument is an XPath, which may name user variables: `/a/b[$@i]`.
+    XPath,
 }
 
 /// A word and what it means in each dialect.

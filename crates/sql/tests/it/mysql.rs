@@ -1,5 +1,5 @@
 //! MySQL and MariaDB.
-use weir_sql::{Dialect, Encoding, Kill, classify};
+use weir_sql::{Dialect, Encoding, Kill, Uses, classify};
 use weir_wire::Pin;
 
 use crate::summary::check;
@@ -406,6 +406,54 @@ fn questions_about_the_session() {
             ("GET DIAGNOSTICS CONDITION 1 @p1 = RETURNED_SQLSTATE", "get +user_variable diagnostics @write"),
         ],
     );
+}
+
+#[test]
+fn an_xpath_may_name_user_variables() {
+    check(
+        Dialect::MYSQL,
+        &[
+            ("SELECT EXTRACTVALUE(a, '/a/b[2]'), UPDATEXML(a, '/a', '$@i') FROM t", "select share"),
+            ("SELECT EXTRACTVALUE(a, '/a/b[$@i]') FROM t", "select @read"),
+            ("SELECT `updatexml`(a, '/a/b[$@i]', 'x')", "select @read"),
+            ("SELECT EXTRACTVALUE(CONCAT(a, b), ?)", "select @read"),
+            ("SELECT EXTRACTVALUE(a, x'2F2440')", "select @read"),
+            ("SELECT EXTRACTVALUE(a, '/a' '[$@i]')", "select @read"),
+            ("SELECT EXTRACTVALUE(EXTRACTVALUE(a, '/a'), '/b')", "select @read"),
+            ("INSERT INTO t VALUES (EXTRACTVALUE('<a/>', '$@i'))", "insert @read"),
+            ("SELECT own.extractvalue(a, '/a')", "select unknown()"),
+        ],
+    );
+    for text in ["SELECT EXTRACTVALUE(a, '/a[$@i]')", "SELECT UPDATEXML(a, ?, 'x')"] {
+        assert!(classify(Dialect::MYSQL, text.as_bytes()).user_variables().unwrap().is_any(), "{text}");
+    }
+}
+
+#[test]
+fn what_oracle_s_words_ask_for() {
+    check(
+        Dialect::MARIADB,
+        &[
+            ("SELECT SQL%ROWCOUNT, a", "select row_count bare row_count[SQL%ROWCOUNT]"),
+            ("INSERT INTO t VALUES (sql % rowcount)", "insert row_count row_count[sql % rowcount]"),
+            ("SELECT sqlcode, t.sqlerrm, c%rowcount, rowcount FROM t", "select share"),
+        ],
+    );
+    let warns = |text: &str| classify(Dialect::MARIADB, text.as_bytes()).uses.contains(Uses::WARNINGS);
+    for text in [
+        "BEGIN SELECT SQLCODE; END",
+        "DECLARE c INT; BEGIN c := `sqlerrm`; END",
+        "<<l>> BEGIN SELECT SQLERRM; END",
+    ] {
+        assert!(warns(text), "{text}");
+    }
+    assert!(!warns("BEGIN SELECT t.SQLCODE FROM t; END"));
+}
+
+#[test]
+fn a_keyword_in_quotes_is_a_function_that_somebody_has_made() {
+    check(Dialect::MYSQL, &[("SELECT `row_count`()", "select unknown()")]);
+    check(Dialect::MARIADB, &[("SELECT `row_count`()", "select row_count bare row_count[`row_count`()]")]);
 }
 
 #[test]

@@ -131,8 +131,6 @@ pub(in crate::words) const MYSQL_HARMLESS: &[&str] = &[
     "unhex",
     "upper",
     "weight_string",
-    "updatexml",
-    "extractvalue",
     "statement_digest",
     "statement_digest_text",
     // time

@@ -481,3 +481,30 @@ fn a_cursor_that_code_declares_in_sql_stays() {
         assert_eq!(pins.contains(Pin::Cursor), stays, "{}", String::from_utf8_lossy(function.body));
     }
 }
+
+#[test]
+fn code_of_another_sql_mode_asks_what_any_reading_of_it_asks() {
+    let mut b = Builder::new(Dialect::MARIADB);
+    for (name, language, body) in [
+        ("counts", Language::Other, "AS BEGIN SELECT SQL%ROWCOUNT; END"),
+        ("tells", Language::Other, "AS c INT := 0; BEGIN c := SQLCODE; SELECT c, SQLERRM; END"),
+        ("quotes", Language::Other, "BEGIN SELECT \"it's\", @i, 'x'; END"),
+        ("calls", Language::Other, "AS BEGIN CALL asks(); END"),
+        ("plain", Language::Other, "AS BEGIN SELECT 1; END"),
+        ("asks", Language::Routine, "SELECT ROW_COUNT()"),
+        ("paths", Language::Routine, "SELECT EXTRACTVALUE(a, '/a/b[$@i]') FROM t"),
+    ] {
+        b.function(Function { language, ..plpgsql(name, body) });
+    }
+    let c = Arc::new(b.finish());
+    let of = |name: &str| by(Dialect::MARIADB, &format!("CALL {name}()"), &c);
+    assert!(of("counts").uses.contains(Uses::CODE_ROW_COUNT));
+    assert!(of("tells").uses.contains(Uses::CODE_WARNINGS));
+    assert!(of("quotes").uses.contains(Uses::USER_VARIABLE_READ));
+    assert!(of("calls").uses.contains(Uses::CODE_ROW_COUNT), "what it calls does");
+    assert!(!of("plain").uses.intersects(Uses::CODE_ROW_COUNT | Uses::CODE_WARNINGS));
+    assert!(["counts", "plain"].iter().all(|name| of(name).pins.contains(Pin::Code)));
+    assert!(
+        of("paths").uses.contains(Uses::USER_VARIABLE_READ) && of("paths").user_variables().unwrap().is_any()
+    );
+}
