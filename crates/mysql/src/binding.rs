@@ -28,6 +28,11 @@
 //! CAST(? AS ...) in its text is not the same (an empty or NULL value, the words of a warning): there its
 //! parameters are those of the new tables.
 //!
+//! An execution that fails may do so before the server has settled anything: it does that when it has opened
+//! the tables of the statement, before those of triggers and functions, and before it runs. Behind an error
+//! that comes before, the parameters are what they were; behind one that may be either (a lock wait, a KILL),
+//! the client may execute the same once more, and is refused what would show the difference.
+//!
 //! Owns: reading a COM_STMT_EXECUTE into a binding. Must not know: which copies exist.
 
 use crate::frame::Header;
@@ -100,6 +105,12 @@ fn family(kind: u8) -> Family {
         kind::TIMESTAMP | kind::DATE | kind::TIME | kind::DATETIME => Family::Temporal,
         _ => Family::Text,
     }
+}
+
+/// Where each parameter stands by itself, these are stored alike behind those, and those behind these.
+pub(crate) fn are_alike(base: &[u8], now: &[u8]) -> bool {
+    let mut pairs = base.chunks_exact(2).zip(now.chunks_exact(2)).map(|(a, b)| (family(a[0]), family(b[0])));
+    base.len() == now.len() && pairs.all(|(base, now)| now == Family::Null || base == now)
 }
 
 /// What is settled of parameters that were settled by `base` and are now others, where each stands by itself.

@@ -39,6 +39,10 @@ pub(crate) const NOT_KNOWN: &str =
 const SETTLED_ELSEWHERE: &str = "This value would be stored otherwise: parameters of another type were bound \
      before, and the server that knows them is busy; execute it again, or prepare it again";
 
+/// Of an execution whose answer depends on whether one that failed had come as far as to its parameters.
+const IN_DOUBT: &str = "This value might be taken otherwise: the statement was executed with parameters of another \
+     type, and failed; execute that again, or prepare the statement again";
+
 /// What is FOUND_ROWS()?
 pub(crate) const ASK_FOUND_ROWS: &str = "SELECT FOUND_ROWS() LIMIT 1";
 
@@ -456,7 +460,12 @@ impl Back {
                 if self.settles_types && statement.params > 0 {
                     let like = statement.settled.as_deref().map(|settled| &settled.base);
                     let (types, long_data) = (&statement.types, &statement.long_data);
-                    binding = Some(binding::of(payload, &execute, types, long_data, like));
+                    let bound = binding::of(payload, &execute, types, long_data, like);
+                    if statement.is_in_doubt(&bound) {
+                        refuse(entry, IN_DOUBT);
+                        return Ok(None);
+                    }
+                    binding = Some(bound);
                     if entry.whole
                         && statement.long_data.is_empty()
                         && !cursor

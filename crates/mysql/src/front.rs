@@ -189,6 +189,8 @@ pub(crate) struct Outcome {
     pub error: u16,
     /// Its SQLSTATE.
     pub state: Option<[u8; 5]>,
+    /// It is about a table that the statement names itself, which is not there.
+    pub lacks_own_table: bool,
     /// Warnings of the last result.
     pub warnings: u16,
     /// Some result had warnings.

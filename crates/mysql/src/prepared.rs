@@ -16,7 +16,7 @@ mod server;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use self::client::{ClientStatement, ClientStatements, Settled};
+pub(crate) use self::client::{ClientStatement, ClientStatements, Settled, Settles};
 pub(crate) use self::server::ServerStatements;
 use crate::binding::{self, Binding};
 use crate::follow::Named;

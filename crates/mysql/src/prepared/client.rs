@@ -49,11 +49,24 @@ pub(crate) struct ClientStatement {
     pub settled: Option<Box<Settled>>,
     /// Executions had several types: only the server that had them all has settled the same.
     pub mixed: bool,
+    /// What was settled before the execution that is under way, if that changes it: an error may come first.
+    pub before: Option<Box<Before>>,
+    /// The parameters of an execution that failed, where nobody knows whether it has settled them.
+    pub doubt: Option<Binding>,
+}
+
+/// What was settled before an execution that changes it.
+#[derive(Debug)]
+pub(crate) struct Before {
+    /// Nothing, if that is the first.
+    settled: Option<Box<Settled>>,
+    /// Its parameters.
+    binding: Binding,
 }
 
 /// What a server has settled of the parameters of a client's statement, and how another one comes to the
 /// same.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Settled {
     /// An execution by which any server comes to it.
     pub base: Binding,
@@ -69,6 +82,38 @@ impl ClientStatement {
 }
 
 impl ClientStatement {
+    /// An execution with these parameters is about to change what is settled. If it is sent again, to another
+    /// server, it is still the same one.
+    pub(super) fn remember(&mut self, binding: &Binding) {
+        if self.before.is_none() {
+            let (settled, binding) = (self.settled.clone(), binding.clone());
+            self.before = Some(Box::new(Before { settled, binding }));
+        }
+    }
+
+    /// Its execution is over. True: what it was to settle may not be settled, so that the copy it ran on is
+    /// of no use.
+    pub(crate) fn end_execution(&mut self, settles: Settles) -> bool {
+        let Some(before) = self.before.take() else { return false };
+        let Before { settled, binding } = *before;
+        if settles == Settles::Yes {
+            self.doubt.take_if(|doubt| *doubt == binding);
+            return false;
+        }
+        self.settled = settled;
+        if settles == Settles::Perhaps {
+            self.doubt = Some(binding);
+        }
+        true
+    }
+
+    /// An execution with these parameters may give another value according to whether one that failed has
+    /// settled them. The same once more comes to the same.
+    pub(crate) fn is_in_doubt(&self, binding: &Binding) -> bool {
+        let Some(doubt) = self.doubt.as_ref().filter(|doubt| *doubt != binding) else { return false };
+        !(binding::has_values_only(&self.text.text) && binding::are_alike(doubt, binding))
+    }
+
     /// What an execution of it wants of a copy that cannot be executed first.
     pub(crate) fn wanted(&self, payload: &[u8], execute: &Execute) -> Wants {
         match self.settled.as_deref() {
@@ -87,6 +132,15 @@ impl ClientStatement {
             private => Key { private, ..fresh },
         }
     }
+}
+
+/// Whether an execution has settled the parameters of its statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Settles {
+    Yes,
+    No,
+    /// It has failed with an error that may come before that and behind it.
+    Perhaps,
 }
 
 /// The statements of a client.

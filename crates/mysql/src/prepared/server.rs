@@ -155,6 +155,9 @@ impl ServerStatements {
             Some(_) if statement.mixed => Change::Mixes,
             Some(settled) => binding::change(&settled.base, &binding),
         };
+        if matches!(change, Change::Settles(_)) {
+            statement.remember(&binding);
+        }
         let settled = statement.settled.get_or_insert_default();
         let found = match change {
             Change::Settles(base) => {
@@ -190,7 +193,8 @@ impl ServerStatements {
                 // Where it is neither, no copy but this client's own will have seen the like.
                 let is_alike = by_itself && (merged == settled.base || merged == binding);
                 if is_alike || writes && !is_here && !statement.mixed {
-                    settled.base = merged;
+                    statement.remember(&binding);
+                    statement.settled.get_or_insert_default().base = merged;
                     return Some((self.take_fresh(fresh, binding, alone), None));
                 }
                 if !std::mem::replace(&mut statement.mixed, true) {

@@ -101,6 +101,8 @@ fn client_statement(text: &Key) -> ClientStatement {
         kill: None,
         settled: None,
         mixed: false,
+        before: None,
+        doubt: None,
     }
 }
 
@@ -140,6 +142,39 @@ fn a_copy_is_shared_by_those_who_bind_alike() {
     assert_ne!(run(&mut server, &mut b, (2, 1), INT, &mut next), one);
     assert_eq!(run(&mut server, &mut a, (1, 1), INT, &mut next), one);
     assert!(a.mixed && !b.mixed && server.len() == 3);
+}
+
+#[test]
+fn an_execution_that_fails_first_settles_nothing() {
+    let (mut server, mut next) = (ServerStatements::new(9), 0);
+    let text = key("insert into t values (?)");
+    let mut a = client_statement(&text);
+    run(&mut server, &mut a, (1, 1), INT, &mut next);
+    assert!(a.end_execution(Settles::No) && a.settled.is_none());
+    assert!(!a.is_in_doubt(&TEXT.into()) && !a.is_in_doubt(&INT.into()));
+    run(&mut server, &mut a, (1, 1), TEXT, &mut next);
+    assert!(!a.end_execution(Settles::Yes));
+    assert_eq!(&*a.settled.as_deref().unwrap().base, TEXT);
+    // The same types once more change nothing.
+    run(&mut server, &mut a, (1, 1), TEXT, &mut next);
+    assert!(!a.end_execution(Settles::No));
+    assert_eq!(&*a.settled.as_deref().unwrap().base, TEXT);
+}
+
+#[test]
+fn behind_an_execution_that_may_have_settled_nothing_the_same_may_be_executed() {
+    let (mut server, mut next) = (ServerStatements::new(9), 0);
+    let (writes, reads) = (key("insert into t values (?)"), key("select ?"));
+    for text in [&writes, &reads] {
+        let mut a = client_statement(text);
+        run(&mut server, &mut a, (1, 1), INT, &mut next);
+        assert!(a.end_execution(Settles::Perhaps));
+        assert!(a.is_in_doubt(&TEXT.into()) && !a.is_in_doubt(&INT.into()));
+        assert_eq!(a.is_in_doubt(&NULL.into()), *text == reads);
+        run(&mut server, &mut a, (1, 1), INT, &mut next);
+        assert!(!a.end_execution(Settles::Yes));
+        assert!(!a.is_in_doubt(&TEXT.into()));
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::back::Back;
 use crate::front::Front;
 use crate::insert_id::{InsertId, InsertUse};
 use crate::message::{Capabilities, Command, status};
-use crate::prepared::Key;
+use crate::prepared::{Key, Settles};
 use crate::queue::Entry;
 use crate::says::Says;
 use crate::session_state::{Changes, Flavour};
@@ -18,6 +18,35 @@ use weir_wire::{FaultKind, INTERNAL, Pin};
 /// ER_WRONG_ARGUMENTS: long data for a parameter that does not exist. The statement answers every execution
 /// with it until it is reset, so that this copy is of no use to others and must stay with its client.
 const WRONG_ARGUMENTS: u16 = 1210;
+
+/// Whether an execution that is over has settled the types of its parameters, which MySQL does when it has
+/// opened the tables of the statement itself, and before those of triggers and functions and before it runs.
+///
+/// Found on MySQL 9.7.4. Lock waits, deadlocks and KILL may end either.
+fn settles(entry: &Entry, verb: Verb) -> Settles {
+    /// XAER_RMFAIL, ER_WRONG_ARGUMENTS, ER_UNKNOWN_STMT_HANDLER, ER_MALFORMED_PACKET: nothing was looked at.
+    const BEFORE: [u16; 4] = [1399, WRONG_ARGUMENTS, 1243, 1835];
+    const READ_ONLY_TRANSACTION: u16 = 1792;
+    const NO_SUCH_TABLE: u16 = 1146;
+    /// What rows do not take, in order: ER_BAD_NULL_ERROR, ER_DUP_ENTRY, ER_SUBQUERY_NO_1_ROW,
+    /// ER_WARN_DATA_OUT_OF_RANGE, WARN_DATA_TRUNCATED, ER_DIVISION_BY_ZERO,
+    /// ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, ER_DATA_TOO_LONG, ER_ROW_IS_REFERENCED_2, ER_NO_REFERENCED_ROW_2,
+    /// ER_SIGNAL_EXCEPTION, ER_DATA_OUT_OF_RANGE, ER_CHECK_CONSTRAINT_VIOLATED.
+    const BEHIND: [u16; 13] = [1048, 1062, 1242, 1264, 1265, 1365, 1366, 1406, 1451, 1452, 1644, 1690, 3819];
+    let outcome = &entry.outcome;
+    let writes = matches!(verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
+    match outcome.error {
+        _ if !outcome.failed || outcome.broke_off || outcome.any_ok => Settles::Yes,
+        // It was refused, or what went ahead of it has failed.
+        0 => Settles::No,
+        error if BEFORE.contains(&error) => Settles::No,
+        error if BEHIND.contains(&error) => Settles::Yes,
+        // That of a function is raised when it is called.
+        READ_ONLY_TRANSACTION if writes => Settles::No,
+        NO_SUCH_TABLE if outcome.lacks_own_table => Settles::No,
+        _ => Settles::Perhaps,
+    }
+}
 
 impl Back {
     /// The entry at the head is done: what it did is taken over by its client and by what is known of this
@@ -215,12 +244,22 @@ impl Back {
                         }
                         statement.sent_ahead = false;
                         statement.warned = entry.outcome.failed || entry.outcome.warnings > 0;
+                        let settles = settles(entry, statement.class.verb);
+                        let unsettled = statement.end_execution(settles);
                         let Some(key) = entry.key.as_ref().filter(|_| entry.outcome.failed) else { return };
+                        if unsettled && key.private.is_none() {
+                            // One that is on its way with the same parameters settles them.
+                            if !self.queue.iter().any(|other| other.key.as_ref() == Some(key)) {
+                                self.statements.give_up(key);
+                            }
+                            return;
+                        }
                         if let Some(copy) = self.statements.touch(key) {
                             // Whether it came to binding the types is not known.
                             copy.types = Box::default();
                         }
-                        if entry.outcome.error == WRONG_ARGUMENTS {
+                        // Long data is sent to a copy of its client's own.
+                        if entry.outcome.error == WRONG_ARGUMENTS && key.private.is_some() {
                             statement.sent_ahead = true;
                             let own = Key { private: Some(executor), ..Key::fresh(key.text.clone()) };
                             self.statements.rename(key, own);

@@ -83,6 +83,8 @@ impl Back {
                 kill,
                 settled: None,
                 mixed: false,
+                before: None,
+                doubt: None,
             },
         );
         if self.session.flavour == Flavour::MariaDb {

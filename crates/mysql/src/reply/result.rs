@@ -11,8 +11,10 @@ use crate::front::{Front, NO_CURSOR, NO_SUCH_ROUTINE, Outcome, has_no_cursor, te
 use crate::lost_schema;
 use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Capabilities, Command, lenenc, ok, status};
+use crate::prepared::Text;
 use crate::queue::{Entry, Reworded};
 use crate::rewrite::{Names, Rewritten, cited, restored};
+use crate::says;
 use crate::session_state::Flavour;
 use crate::warnings::Kept;
 use weir_sql::Uses;
@@ -26,6 +28,8 @@ const ZERO: &[u8] = b"(0)";
 
 /// ER_PARSE_ERROR.
 const PARSE_ERROR: u16 = 1064;
+/// ER_NO_SUCH_TABLE.
+const NO_SUCH_TABLE: u16 = 1146;
 
 impl Back {
     pub(super) fn read_reply(
@@ -322,6 +326,9 @@ impl Back {
         if way.front.is_some() {
             self.tally.error = ErrorCode::of_errno(err.code);
         }
+        let text = entry.key.as_ref().map(|key| &*key.text);
+        let is_own = |it: &Text| says::names_missing(&it.text, it.shape.schema.as_deref(), err.message);
+        entry.outcome.lacks_own_table = err.code == NO_SUCH_TABLE && text.is_some_and(is_own);
         entry.outcome.state = err.sqlstate.try_into().ok();
         entry.outcome.conditions = None;
         if let Some(front) = way.front.as_deref_mut() {
