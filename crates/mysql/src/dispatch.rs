@@ -492,8 +492,11 @@ impl Back {
         }
         // Where its client has told no types yet, a server would take those that another client told it.
         let untyped = executes && statement.params > 0 && statement.types.is_empty();
+        // A server prepares a statement again by itself where a table of it was flushed, under the modes of
+        // who executes it then.
+        let otherwise = executes && !front.state.is_like(&statement.text.shape);
         // Long data may leave an error in the statement, which nobody else must meet.
-        let alone = cursor || untyped || !statement.long_data.is_empty();
+        let alone = cursor || untyped || otherwise || !statement.long_data.is_empty();
         let mut key = statement.key(client, number, alone);
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute) {
             let Text { shape, variables, .. } = &*statement.text;

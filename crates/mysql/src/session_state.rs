@@ -401,6 +401,16 @@ impl State {
         }
     }
 
+    /// A statement of this shape would mean the same if it were prepared now, but for its schema, which the
+    /// server keeps with it.
+    pub(crate) fn is_like(&self, shape: &State) -> bool {
+        fn shaping(state: &State) -> impl Iterator<Item = &(Slot, Box<str>)> {
+            let all = state.settings.as_deref().map_or(&[][..], |settings| &settings.0);
+            all.iter().filter(|(slot, _)| slot.shapes_statements())
+        }
+        self.charset == shape.charset && self.base == shape.base && shaping(self).eq(shaping(shape))
+    }
+
     /// This state with the parts that shape statements replaced by those of `shape`.
     pub(crate) fn shaped(&self, shape: &State) -> State {
         let mut settings = shape.settings.as_deref().cloned().unwrap_or_default();
@@ -906,6 +916,7 @@ mod tests {
         let c = changed(a.clone(), &[(Slot::SqlMode, "''")]);
         assert_ne!(a.shape(), c.shape());
         assert_eq!(a.shaped(&c.shape()), c);
+        assert!(a.is_like(&b.shape()) && a.is_like(&a.shape()) && !a.is_like(&c.shape()));
     }
 
     #[test]
