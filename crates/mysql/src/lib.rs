@@ -55,6 +55,7 @@ pub struct MySql;
 impl weir_session::Machines for MySql {
     const PROTOCOL: Protocol = Protocol::Mysql;
     const HAS_CATALOGUE: bool = true;
+    const RESTS_BEHIND_TABLES: bool = false;
     const ASKS_ACCOUNTS: bool = false;
     type Accept = Accept;
     type Connect = Connect;

@@ -53,6 +53,7 @@ pub struct Postgres;
 impl weir_session::Machines for Postgres {
     const PROTOCOL: Protocol = Protocol::Postgres;
     const HAS_CATALOGUE: bool = true;
+    const RESTS_BEHIND_TABLES: bool = true;
     // The fingerprint of the catalogue comes with the account.
     const ASKS_ACCOUNTS: bool = true;
     type Accept = Accept;

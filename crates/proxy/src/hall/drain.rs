@@ -105,13 +105,12 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.later.clear();
         self.dirty.clear();
         self.login_queue.clear();
-        self.staging = Vec::new();
         self.consoles.clear();
         for key in self.listeners.keys().copied().collect::<Vec<_>>() {
             self.forget_listener(cx, key);
         }
         self.echoes.clear();
-        (self.causes, self.asked_for) = Default::default();
+        (self.staging, self.causes, self.asked_for) = Default::default();
         for key in self.servers.keys() {
             let Some(server) = self.servers.remove(key) else { continue };
             self.count_pool(server.pool, |cells| cells.server_closes.inc());

@@ -531,7 +531,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let pool = self.clients.get(key).and_then(|client| client.pool);
         let Some(pool) = pool.and_then(|id| self.pools.get(id.0 as usize)?.as_deref()) else { return false };
         W::ASKS_ACCOUNTS
-            && is_due(cx, &pool.entry.knowledge)
+            && is_due::<W, N>(cx, &pool.entry.knowledge)
             && (pool.idle_len() > 0 || pool.entry.shared.has_room())
     }
 }

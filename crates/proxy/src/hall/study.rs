@@ -15,15 +15,16 @@ use weir_net::Net;
 use weir_sql::catalogue::{Knowledge, Reading};
 
 /// The catalogue should be read, or asked whether it is what it was.
-pub(super) fn is_due<N: Net>(cx: &Cx<'_, N>, knowledge: &Knowledge) -> bool {
-    knowledge.is_due(cx.now_ms(), cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms))
+pub(super) fn is_due<W: Wing, N: Net>(cx: &Cx<'_, N>, knowledge: &Knowledge) -> bool {
+    let now_ms = if W::RESTS_BEHIND_TABLES { cx.now_ms() } else { u64::MAX };
+    knowledge.is_due(now_ms, cx.now_ms().saturating_sub(cx.settings.timeouts.catalogue_check_ms))
 }
 
 impl<W: Wing, N: Net> Hall<W, N> {
     /// What is known of this pool's database is out of date, and nobody asks yet.
     pub(super) fn wants_study(&self, cx: &Cx<'_, N>, id: PoolId) -> bool {
         let Some(pool) = self.pools.get(id.0 as usize).and_then(|pool| pool.as_deref()) else { return false };
-        W::HAS_CATALOGUE && is_due(cx, &pool.entry.knowledge) && !pool.entry.knowledge.is_being_read()
+        W::HAS_CATALOGUE && is_due::<W, N>(cx, &pool.entry.knowledge) && !pool.entry.knowledge.is_being_read()
     }
 
     /// A server that is about to be free is asked what Weir must know of it, and asks for the catalogue, if
@@ -41,7 +42,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
         let (now_ms, knowledge) = (cx.now_ms(), &pool.entry.knowledge);
         // Nobody is to wait for a question that may meet a lock once more.
         let asks_again = pool.waiting_len() == 0 && knowledge.may_be_unlocked(now_ms);
-        if !W::HAS_CATALOGUE || !(asks_again || is_due(cx, knowledge)) || self.is_reserved(key) {
+        if !W::HAS_CATALOGUE || !(asks_again || is_due::<W, N>(cx, knowledge)) || self.is_reserved(key) {
             return false;
         }
         let Some(reading) = knowledge.begin_reading(now_ms) else { return false };
