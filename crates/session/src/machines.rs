@@ -9,9 +9,9 @@ pub trait Machines: Sized + 'static {
     const PROTOCOL: Protocol;
     /// Its backs can be asked for the catalogue of their database.
     const HAS_CATALOGUE: bool;
-    /// Behind a change of tables alone its clients may go on for a while before the catalogue is read again. Not
-    /// where what the unread leaves costs a server its prepared statements, which may be the only ones that
-    /// know what a client has bound.
+    /// Behind a change of tables alone its clients may go on for a while before the catalogue is read again.
+    /// Not where what the unread leaves costs a server its prepared statements, which may be the only ones
+    /// that know what a client has bound.
     const RESTS_BEHIND_TABLES: bool;
     /// With it they are asked what becomes of the account that they have logged in with.
     const ASKS_ACCOUNTS: bool;
