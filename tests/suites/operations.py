@@ -206,8 +206,11 @@ def the_password_of_the_pool_s_user_changes(context):
 @weir
 def another_weir_takes_over_by_a_link(context):
     """Two Weirs with a Unix socket each, and a link that says which of them is the current one."""
-    kind = context.kind
-    root = tempfile.mkdtemp(prefix="weir-link-", dir="/tmp")
+    with tempfile.TemporaryDirectory(prefix="weir-link-", dir="/tmp") as root:
+        taken_over(context.kind, root)
+
+
+def taken_over(kind, root):
     content = configuration(kind, port_of(kind), DEFAULT_USER[kind], PASSWORD)
     for name in "ab":
         os.mkdir(os.path.join(root, name), 0o755)
