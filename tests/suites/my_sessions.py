@@ -102,7 +102,7 @@ def known_settings_need_no_server(_context):
     with start("session", pool_size=1, settings=["workers=4", "pool.query_wait_timeout=60"]) as w, Wire(w.target()) as holder:
         assert holder.ask("select 'mine'") == [["mine"]]
         wires = [Wire(w.target()) for _ in range(12)]
-        assert w.metric("weir_waiting_clients", protocol="mysql") == 0
+        w.reaches("weir_waiting_clients", 0, protocol="mysql")
         for wire in wires:
             wire.close()
 
@@ -205,7 +205,7 @@ def pinned_clients_fill_the_pool(_context):
         except MyError as e:
             got = e.code
         assert got == 1040, f"query_wait_timeout gave {got}"
-        assert w.metric("weir_faults", kind="query_wait_timeout", protocol="mysql") >= 1
+        eventually(lambda: w.metric("weir_faults", kind="query_wait_timeout", protocol="mysql") >= 1, "weir_faults >= 1")
         holders[0].ask("commit")
         with Wire(w.target()) as again:
             assert again.ask("select 'served'") == [["served"]]
@@ -397,7 +397,7 @@ def warnings_are_those_of_the_clients_own_read(_context):
 
         raised = in_threads(12, work)
         assert not raised, raised[:3]
-        assert w.metric("weir_shared_requests", protocol="mysql") > 0
+        eventually(lambda: w.metric("weir_shared_requests", protocol="mysql") > 0, "weir_shared_requests > 0")
 
 
 @weir

@@ -133,7 +133,7 @@ def workers_come_with_the_clients_and_go_with_them(_context):
                 with WIRE.Wire(w.target()) as wire:
                     assert worker_of(wire) < 2, "there is room where the first workers are"
             remain(w, ["worker-0", "worker-1"])
-            assert w.metric("weir_workers") == 2
+            w.reaches("weir_workers", 2)
         with WIRE.Wire(w.target()) as wire:
             assert wire.ask("select 'fine'") == [["fine"]]
         w.check_log()

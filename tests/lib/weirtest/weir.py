@@ -169,6 +169,10 @@ class Weir:
             raise KeyError(f"/metrics has no {name} with {labels}")
         return total
 
+    def reaches(self, name, wanted, **labels):
+        """Waits for a metric: a client has its answer a moment before that is counted and its server given back."""
+        eventually(lambda: self.metric(name, **labels) == wanted, f"{name} {labels} is {wanted}")
+
     def rss_kb(self):
         """Memory in RAM, without what is shared with files (the binary itself)."""
         with open(f"/proc/{self.process.pid}/status", encoding="utf-8") as f:
