@@ -411,6 +411,10 @@ class PostgresGenerator(Generator):
              (1, "portal"), (0.2, "portals"), (1, "flushed"), (0.5, "parts")]
 
     def of_client(self, model, draw):
+        if "EXECUTE s1" in draw.text and "s1" in model.prepared:
+            # It does what was prepared by the protocol under that name.
+            old = model.prepared["s1"][0]
+            draw = Draw(draw.text, draw.reads | old.reads, draw.writes | old.writes, draw.flags | old.flags, draw.family)
         temporary = "pg_temp" in model.params.get("search_path", "")
         makes = temporary and "ddl" in draw.writes and not ONLY_CHANGES.match(draw.text)
         # Where anybody asks what was drawn from a sequence, all keep their servers behind what may draw.
