@@ -90,6 +90,11 @@ const PATH: &str = "search_path";
 const CHARACTERISTICS: [&str; 3] =
     ["default_transaction_deferrable", "default_transaction_isolation", "default_transaction_read_only"];
 
+/// Not in the server's list of settings, or an extension's: that its value can be read is enough.
+fn is_placeholder(name: &str) -> bool {
+    name.contains('.')
+}
+
 /// A client that sets this takes its value along.
 pub(crate) fn moves(name: &str) -> bool {
     const STAYS: [&str; 9] = [
@@ -316,7 +321,8 @@ impl Back {
             text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b"," });
             put_value_of(&mut text, name);
         }
-        let named = settings > 0 && std::mem::take(&mut questions.doubtful);
+        let listed = questions.names.iter().take(settings).any(|name| !is_who(name) && !is_placeholder(name));
+        let named = settings > 0 && std::mem::take(&mut questions.doubtful) && listed;
         if named {
             text.push(b',');
             text.extend_from_slice(OF_THE_SESSION.as_bytes());
@@ -429,9 +435,8 @@ impl Back {
         all: bool,
     ) -> Option<()> {
         let (mut settings, mut applied) = (Settings::clone(&front.settings), Settings::clone(&self.applied));
-        // A placeholder is not among them.
         let has = |name: &str| {
-            name.contains('.')
+            is_placeholder(name)
                 || of_session
                     .is_none_or(|names| names.split(|&b| b == b',').any(|one| one == name.as_bytes()))
         };
