@@ -19,33 +19,37 @@ mod heads;
 mod held;
 mod last;
 mod long;
+mod outcome;
+mod request;
 mod rereads;
 mod variables;
 mod words;
 
 pub(crate) use self::find::{AsksSession, NO_CURSOR, NO_MORE_STATEMENTS, has_no_cursor};
 pub(crate) use self::finish::NO_SUCH_ROUTINE;
-use self::finish::runs_code;
 use self::held::Held;
 pub(crate) use self::held::{Act, tells_one};
 pub(crate) use self::last::{FoundLeft, opens_nothing};
 use self::long::Long;
+pub(crate) use self::outcome::Outcome;
+use self::request::remove_setting;
+pub(crate) use self::request::{Extra, Leaves, Request, Unsettles, runs_user_code};
 use crate::binding::Wants;
 use crate::frame::HEADER_BYTES;
 use crate::login::FromLogin;
 use crate::message::ok::{Change, changes, told_once};
 use crate::message::{Capabilities, Command, status};
-use crate::prepared::{ClientStatements, Text};
+use crate::prepared::ClientStatements;
 use crate::rewrite::{self, Rewritten};
-use crate::says::{Says, Shows, Skipped};
-use crate::session_state::{Changes, Charset, Flavour, Slot, State};
+use crate::says::Skipped;
+use crate::session_state::{Charset, Flavour, Slot, State};
 use crate::ssl_status::Own;
-use crate::warnings::{Kept, Left, Warnings};
+use crate::warnings::{Kept, Warnings};
 use std::sync::Arc;
 use weir_session::login::ClientId;
 use weir_session::login::KillOutcome;
 use weir_sql::catalogue::Knowledge;
-use weir_sql::{Class, Dialect, Encoding, Kill, Locks, Uses};
+use weir_sql::{Class, Dialect, Encoding, Locks, Uses};
 use weir_wire::Found;
 use weir_wire::{Fault, FaultKind, Pin, Pins, limits};
 
@@ -71,69 +75,6 @@ pub(crate) struct FileData {
     left: usize,
     /// The packet before had a successor, so an empty one is not the end.
     continuing: bool,
-}
-
-/// What is known of the request under way.
-#[derive(Debug)]
-pub(crate) struct Request {
-    pub command: Command,
-    pub class: Class,
-    /// The client's number of the statement, or the target of KILL.
-    pub number: u32,
-    /// KILL QUERY.
-    pub query_only: bool,
-    pub asks_session: AsksSession,
-    pub extra: Option<Box<Extra>>,
-    /// All that came before its last bytes was gathered: its text is the one in `extra`.
-    pub gathered: bool,
-    /// It spends what was sent ahead of it, so it cannot be sent again.
-    pub only_once: bool,
-    /// What it does to what its client holds.
-    pub act: Option<Box<Act>>,
-    /// It changes accounts or global settings: sessions that begin behind it are others.
-    pub changes_others: bool,
-    /// The state of the catalogue by which `class` was judged; 0: none.
-    pub judged_by: u64,
-    /// What becomes of the warnings of the statement before it, unless it warns itself.
-    pub leaves: Leaves,
-    /// What SHOW, DESCRIBE and EXPLAIN make of FOUND_ROWS().
-    pub shows: Shows,
-    /// What LIMIT leaves out, if it matters.
-    pub skipped: Skipped,
-    /// What its words say beyond its class.
-    pub says: Says,
-    /// What an execution wants of its copy.
-    pub wants: Wants,
-    /// It leaves nothing and asks nothing (`dispatch/ordinary.rs`).
-    pub ordinary: bool,
-}
-
-/// What becomes of the warnings of the statement before.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Leaves {
-    /// They go.
-    Nothing,
-    /// They stay.
-    All,
-    /// Only a server that has them can tell: they are brought there, and asked for behind it.
-    Unsure,
-}
-
-/// What few requests have.
-#[derive(Debug, Default)]
-pub(crate) struct Extra {
-    /// What SET changes, if all of it can move.
-    pub changes: Option<Changes>,
-    /// The text to send instead of the client's.
-    pub text: Option<Rewritten>,
-    /// The statement to prepare.
-    pub prepare: Option<Arc<Text>>,
-    /// It is a KILL.
-    pub kills: Option<Kill>,
-    /// A KILL stands behind the text that is sent: its target, and whether only the request is meant.
-    pub kill_behind: Option<(u32, bool)>,
-    /// It may change how texts are read, and not by a SET that can be followed.
-    pub rereads: bool,
 }
 
 /// What a client of a pool may rely on, as a server of it showed.
@@ -166,73 +107,6 @@ impl Traits {
     pub(crate) fn fresh_status(self) -> u16 {
         if self.autocommit_off { 0 } else { status::AUTOCOMMIT }
     }
-}
-
-impl Outcome {
-    /// What it says of warnings.
-    pub(crate) fn left(&self) -> Left {
-        let (error, warnings) = if self.failed { (self.error, 0) } else { (0, self.warnings) };
-        Left { error, warnings }
-    }
-}
-
-/// How the reply to a request ended, for [`Front::finish`].
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Outcome {
-    /// Some result was OK.
-    pub any_ok: bool,
-    /// Results that have ended, but for errors.
-    pub results: u16,
-    /// The last result was ERR.
-    pub failed: bool,
-    /// The errno of that.
-    pub error: u16,
-    /// Its SQLSTATE.
-    pub state: Option<[u8; 5]>,
-    /// It is about a table that the statement names itself, which is not there.
-    pub lacks_own_table: bool,
-    /// Warnings of the last result.
-    pub warnings: u16,
-    /// Some result had warnings.
-    pub warned: bool,
-    /// The same as a COM_PING behind it says: errors count. `None` when no server has said it.
-    pub conditions: Option<u16>,
-    /// The id some INSERT made; 0 for none.
-    pub insert_id: u64,
-    /// Rows changed by the last result; `None` when it had rows.
-    pub affected_rows: Option<u64>,
-    /// The same of the result before the last, or before all GET DIAGNOSTICS at the end of a text.
-    pub affected_before: Option<u64>,
-    /// One of those had a warning: there was no such condition.
-    pub got_nothing: bool,
-    /// Rows of the last result that had rows.
-    pub rows: u64,
-    /// Rows that an UPDATE matched, or that INSERT ... SELECT took, as its OK says.
-    pub matched_rows: Option<u64>,
-    /// The last result failed behind its columns.
-    pub broke_off: bool,
-    /// Some result had rows, or might have had.
-    pub had_rows: bool,
-    /// The tracker said that the session changed.
-    pub state_changed: bool,
-    /// It was told that the session has entered a schema, be it the one that it was in.
-    pub schema_told: bool,
-    /// The only value of the only row was 1, if that was looked at.
-    pub told: Option<bool>,
-    /// The server had what its client's statement before had left.
-    pub had_warnings: bool,
-    /// It had Weir's mark in the place of that.
-    pub marked: bool,
-    /// Its error stands behind warnings of others on its server.
-    pub appended: bool,
-    /// A COM_PING followed.
-    pub pinged: bool,
-    /// What FOUND_ROWS() gave on its server was its client's own.
-    pub found_own: bool,
-    /// It was Weir's mark, and its client's own is 0.
-    pub found_marked: bool,
-    /// MySQL: and so was what it was to give behind a statement that changes rows.
-    pub next_own: bool,
 }
 
 /// What few clients have.
@@ -358,130 +232,6 @@ const ROWS_UNLESS: u64 = 1 << 63;
 const ROWS_FRESH: u64 = u64::MAX - 1;
 /// With [`ROWS_UNLESS`]: what the server gives is the client's, unless that is [`found::MARK`].
 const ROWS_MARKED: u64 = 1 << 62;
-
-impl Request {
-    pub(crate) fn new(command: Command) -> Request {
-        Request {
-            command,
-            class: Class::default(),
-            number: 0,
-            query_only: false,
-            asks_session: AsksSession::Nothing,
-            extra: None,
-            only_once: false,
-            gathered: false,
-            act: None,
-            changes_others: false,
-            judged_by: 0,
-            leaves: Leaves::Nothing,
-            shows: Shows::Other,
-            skipped: Skipped::Unsaid,
-            says: Says::default(),
-            wants: Wants::Nothing,
-            ordinary: false,
-        }
-    }
-
-    /// Whatever it does, nothing of it stays on its server.
-    pub(crate) fn leaves_no_trace(&self) -> bool {
-        match self.command {
-            Command::Ping | Command::Statistics => true,
-            Command::Query | Command::StmtExecute => self.class.shareable && self.leaves != Leaves::Unsure,
-            _ => false,
-        }
-    }
-
-    /// It leaves no trace and can be run again elsewhere.
-    pub(crate) fn only_reads(&self) -> bool {
-        match self.command {
-            Command::Ping | Command::Statistics => true,
-            Command::Query | Command::StmtExecute => {
-                let alone = self.extra.is_some() || self.only_once || self.leaves == Leaves::Unsure;
-                self.class.proven && self.class.only_reads() && !alone
-            }
-            _ => false,
-        }
-    }
-
-    /// What it does to its server cannot be undone by setting everything anew.
-    pub(crate) fn taints(&self) -> bool {
-        let mut pins = self.class.pins;
-        if self.extra.as_deref().is_some_and(|extra| extra.changes.is_some()) {
-            // The settings are followed. What else the text does is not: SET may name user variables, too.
-            remove_setting(&mut pins, &self.class);
-        }
-        let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
-    }
-
-    /// It may be a reason for its client to keep its server.
-    pub(crate) fn may_leave_something(&self) -> bool {
-        let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!self.class.pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
-    }
-
-    /// Which of its client's statements may come to something else when they are prepared behind it.
-    pub(crate) fn unsettles(&self) -> Option<Unsettles> {
-        let mut pins = self.class.pins;
-        if self.extra.as_deref().is_some_and(|extra| extra.changes.is_some()) {
-            remove_setting(&mut pins, &self.class);
-        }
-        match self.command {
-            Command::Query | Command::StmtExecute if pins.contains(Pin::Setting) => Some(Unsettles::All),
-            Command::Query | Command::StmtExecute
-                if pins.contains(Pin::UserVariable) || runs_code(&self.class) =>
-            {
-                Some(Unsettles::OfVariables)
-            }
-            _ if self.makes_variables() => Some(Unsettles::OfVariables),
-            _ => None,
-        }
-    }
-
-    /// The variables that a statement sets are in the session as soon as it is prepared: their type is
-    /// another one than that of variables that nobody has named. Whether a doubtful one sets some is not
-    /// known.
-    pub(crate) fn makes_variables(&self) -> bool {
-        let may_set = self.class.pins.contains(Pin::UserVariable) || self.class.doubtful;
-        self.command == Command::StmtPrepare && may_set
-    }
-}
-
-/// Statements that come to something else when they are prepared behind a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unsettles {
-    /// Any: it sets what is not followed.
-    All,
-    /// Those that read user variables: their columns have the types of these.
-    OfVariables,
-}
-
-/// The settings of a text are followed: they are no reason to stay, unless something behind them sets more.
-fn remove_setting(pins: &mut Pins, class: &Class) {
-    if class.heads().is_empty() || !class.pins_behind().contains(Pin::Setting) {
-        pins.remove(Pin::Setting);
-    }
-}
-
-/// Texts in which code of users may run: all but transaction control, settings, and what only speaks of the
-/// session.
-pub(crate) fn runs_user_code(class: &Class) -> bool {
-    let harmless = matches!(
-        class.verb,
-        weir_sql::Verb::Empty
-            | weir_sql::Verb::Begin
-            | weir_sql::Verb::Commit
-            | weir_sql::Verb::Rollback
-            | weir_sql::Verb::RollbackTo
-            | weir_sql::Verb::Savepoint
-            | weir_sql::Verb::Release
-            | weir_sql::Verb::Set
-            | weir_sql::Verb::Show
-            | weir_sql::Verb::Use
-            | weir_sql::Verb::Kill
-    );
-    class.statements > 1 || !harmless
-}
 
 impl Front {
     pub(crate) fn new(id: impl Into<ClientId>, capabilities: Capabilities, collation: u16, seq: u8) -> Front {

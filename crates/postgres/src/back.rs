@@ -37,8 +37,8 @@ use weir_wire::{Boundary, Owner};
 pub(crate) struct CodeRead {
     /// The client that ran some last.
     pub(crate) client: u64,
-    /// Its settings then ([`Settings::reading_key`]).
-    pub(crate) reading_key: u64,
+    /// Its settings then ([`Settings::kept_plan_key`]).
+    pub(crate) kept_plan_key: u64,
     /// [`Knowledge::changes`] then: expressions of PL/pgSQL keep the types of what they read.
     pub(crate) changes: u64,
     /// It has had others before, or perhaps others for a moment.
@@ -51,7 +51,7 @@ impl CodeRead {
     /// What was read before is to be read anew for who runs some now. What a client itself has had
     /// read under settings that it has changed since stays, as in a session of its own.
     pub(crate) fn is_of_another(&self, now: &CodeRead) -> bool {
-        let anew = now.mixed || self.reading_key != now.reading_key || self.changes != now.changes;
+        let anew = now.mixed || self.kept_plan_key != now.kept_plan_key || self.changes != now.changes;
         self.is_others_too(now.client) && (anew || self.client != now.client && self.mixed)
     }
 
@@ -63,7 +63,7 @@ impl CodeRead {
     /// A client with these settings runs some; `mixed`: perhaps under others.
     pub(crate) fn by(before: &mut Option<CodeRead>, now: CodeRead) {
         let differs = |then: &CodeRead| {
-            then.mixed || then.reading_key != now.reading_key || then.changes != now.changes
+            then.mixed || then.kept_plan_key != now.kept_plan_key || then.changes != now.changes
         };
         let others = before.is_some_and(|then| then.is_others_too(now.client));
         *before = Some(CodeRead { mixed: before.as_ref().is_some_and(differs) || now.mixed, others, ..now });

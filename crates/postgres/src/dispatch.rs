@@ -335,7 +335,7 @@ impl Back {
     fn code_reader(&self, front: &Front, otherwise: bool) -> CodeRead {
         CodeRead {
             client: front.unique(),
-            reading_key: front.settings.reading_key(),
+            kept_plan_key: front.settings.kept_plan_key(),
             changes: self.knowledge.changes(),
             others: false,
             mixed: otherwise || self.plans_are_unsure(front),

@@ -21,8 +21,8 @@ use weir_wire::limits::{CLIENT_SETTINGS, CLIENT_SETTINGS_BYTES, REPORTED_PARAMET
 pub struct Settings {
     entries: Vec<(Box<str>, Box<[u8]>)>,
     plan_key: u64,
-    /// See [`Settings::reading_key`].
-    reading_key: u64,
+    /// See [`Settings::kept_plan_key`].
+    kept_plan_key: u64,
     /// See [`Settings::is_somebody`].
     is_somebody: bool,
 }
@@ -136,8 +136,8 @@ impl Settings {
 
     /// Equal for settings under which a plan that is kept means the same ([`weir_sql::decides_plans`]). 0
     /// when there are none. (PostgreSQL itself looks at `search_path` and row security again.)
-    pub fn reading_key(&self) -> u64 {
-        self.reading_key
+    pub fn kept_plan_key(&self) -> u64 {
+        self.kept_plan_key
     }
 
     /// They say who a session acts as: a role or a session authorization.
@@ -199,7 +199,7 @@ impl Settings {
                 value.hash(&mut hasher);
             }
         }
-        self.reading_key = if reads { hasher.finish() | 1 } else { 0 };
+        self.kept_plan_key = if reads { hasher.finish() | 1 } else { 0 };
         self.is_somebody = any && WHO.iter().any(|name| self.get(name).is_some());
     }
 }
@@ -498,10 +498,10 @@ mod tests {
         assert!(a.same_but_application_name(&b));
         assert_ne!(a.plan_key(), settings(&[("search_path", "y")]).plan_key());
         assert_eq!(settings(&[("application_name", "a")]).plan_key(), 0);
-        assert_eq!(settings(&[("search_path", "x"), ("work_mem", "5MB")]).reading_key(), 0);
+        assert_eq!(settings(&[("search_path", "x"), ("work_mem", "5MB")]).kept_plan_key(), 0);
         let german = settings(&[("datestyle", "German"), ("search_path", "x")]);
-        assert_eq!(german.reading_key(), settings(&[("datestyle", "German")]).reading_key());
-        assert_ne!(german.reading_key(), settings(&[("extra_float_digits", "0")]).reading_key());
+        assert_eq!(german.kept_plan_key(), settings(&[("datestyle", "German")]).kept_plan_key());
+        assert_ne!(german.kept_plan_key(), settings(&[("extra_float_digits", "0")]).kept_plan_key());
     }
 
     #[test]

@@ -211,9 +211,11 @@ impl Back {
             && !class.uses.intersects(Uses::WARNINGS | Uses::DIAGNOSTICS)
             && front.knowledge.state() == 0
             && front.knowledge.last().is_some_and(|last| !last.is_blind());
-        let code = unread_names || class.uses.contains(Uses::UNKNOWN_FUNCTION);
-        // What a block asks for may stand behind what moves it.
-        let in_doubt = !class.proven && code || class.uses.contains(Uses::BLOCK);
+        let code = unread_names || class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::BLOCK);
+        // An anonymous block asks for it by itself, and is no code of the catalogue's.
+        let asks = Uses::ROW_COUNT | Uses::FOUND_ROWS | Uses::DIAGNOSTICS;
+        let block = class.verb != Verb::Call && class.uses.contains(Uses::BLOCK);
+        let in_doubt = !class.proven && code || block && class.uses.intersects(asks);
         let unclear = entry.whole && (class.doubtful || class.uses.contains(Uses::EXECUTABLE_COMMENT));
         let unread = in_doubt || unclear || class.verb == Verb::Execute;
         // A SELECT leaves it on MariaDB where it is an aggregate of no rows.

@@ -341,7 +341,7 @@ impl Back {
     /// The client as one that runs this statement here now.
     fn runner(&self, front: &Front, statement: &Statement) -> Runner {
         let unsure = statement.is_personal() || self.plans_are_unsure(front);
-        Runner { client: front.unique(), key: (!unsure).then(|| front.settings.reading_key()) }
+        Runner { client: front.unique(), key: (!unsure).then(|| front.settings.kept_plan_key()) }
     }
 
     pub(super) fn evict(&mut self, out: &mut Vec<u8>) {

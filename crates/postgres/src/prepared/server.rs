@@ -55,7 +55,7 @@ enum State {
 pub struct Runner {
     /// The client; 0: several.
     pub client: u64,
-    /// The settings that plans hold something of ([`crate::session_state::Settings::reading_key`]); `None`:
+    /// The settings that plans hold something of ([`crate::session_state::Settings::kept_plan_key`]); `None`:
     /// perhaps others, for a moment, or more than settings.
     pub key: Option<u64>,
 }

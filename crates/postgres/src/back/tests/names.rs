@@ -157,8 +157,8 @@ fn code_is_read_anew_for_another_client_with_other_settings() {
     let mut read: Option<CodeRead> = None;
     let mut changes = 1;
     // Whether it must be read anew first, and then it runs.
-    let mut by = |client, reading_key, mixed, changes| {
-        let now = CodeRead { client, reading_key, changes, mixed, others: false };
+    let mut by = |client, kept_plan_key, mixed, changes| {
+        let now = CodeRead { client, kept_plan_key, changes, mixed, others: false };
         let anew = read.is_some_and(|read| read.is_of_another(&now));
         read = read.filter(|_| !anew);
         CodeRead::by(&mut read, now);
