@@ -1,5 +1,5 @@
-"""A reload (SIGHUP) changes what can change, without a client noticing; limits that pools share hold for all threads; and
-what is logged about clients."""
+"""A reload (SIGHUP) changes what can change, without a client noticing; a reload of the database's own configuration reaches
+clients as it does directly; limits that pools share hold for all threads; and what is logged about clients."""
 
 import contextlib
 import functools
@@ -340,3 +340,43 @@ def what_unknown_code_means_changes_at_once_for_statements_prepared_before_too(_
         eventually(lambda: r.w.metric("weir_pinned_servers", protocol="postgres") == 1, "whoever executes what was prepared before")
         other.ask(call)
         eventually(lambda: r.w.metric("weir_pinned_servers", protocol="postgres") == 2, "whoever sends the text")
+
+
+@contextlib.contextmanager
+def configured(name, value):
+    """The database's own setting, for as long as this lasts."""
+    with admin() as a:
+        a.ask(f"alter system set {name} = '{value}'")
+        a.ask("select pg_reload_conf()")
+        try:
+            yield
+        finally:
+            a.ask(f"alter system reset {name}")
+            a.ask("select pg_reload_conf()")
+
+
+def refused(wire, sql, code):
+    try:
+        wire.ask(sql)
+        return False
+    except ServerError as e:
+        assert e.code == code, e
+        return True
+
+
+@weir
+def what_the_database_reloads_reaches_those_who_have_set_nothing(_context):
+    """One client has set what the server had by itself; that server keeps it whatever is reloaded."""
+    with admin() as a:
+        a.ask("drop table if exists reloaded")
+        a.ask("create table reloaded (i int)")
+        a.ask("grant all on reloaded to public")
+    writes = "insert into reloaded values (1)"
+    with Reloading(text(pool="default_pool_size = 1")) as r, Wire(r.w.target()) as sets, Wire(r.w.target()) as other:
+        assert not refused(other, writes, "25006")
+        sets.ask("set default_transaction_read_only = off")
+        with configured("default_transaction_read_only", "on"):
+            eventually(lambda: refused(other, writes, "25006"), "it cannot write any more")
+            with Wire(r.w.target()) as third:
+                assert refused(third, writes, "25006")
+        eventually(lambda: not refused(other, writes, "25006"), "it can write again")

@@ -151,6 +151,12 @@ pub struct Back {
     pub(crate) doubtful: bool,
     /// [`Knowledge::surprises`] when nobody had run anything here.
     pub(crate) surprises: u64,
+    /// The message under way stands behind others of its client's that no Sync has ended.
+    pub(crate) amid_batch: bool,
+    /// [`Knowledge::reloads`] when it logged in.
+    pub(crate) reloads: u64,
+    /// What its session goes back to, as it said at its start.
+    pub(crate) defaults: Option<Box<[u8]>>,
     /// The startup parameters of the one client it was opened for; `own.rs`.
     pub(crate) own: Option<Arc<Settings>>,
     /// That client, once its settings have been brought to it.
@@ -241,6 +247,9 @@ impl Back {
             code_read: None,
             doubtful: false,
             surprises: 0,
+            amid_batch: false,
+            reloads: 0,
+            defaults: None,
             own: None,
             home_of: None,
             told: None,
@@ -274,6 +283,12 @@ impl Back {
 
     pub(crate) fn changes(&self) -> (&Changes, u64) {
         (&self.changes, self.born)
+    }
+
+    /// The server's configuration was loaded anew since it logged in: what a client has set to the value of
+    /// before stays so here.
+    pub(crate) fn is_reloaded(&self) -> bool {
+        self.reloads != self.knowledge.reloads() && self.own.is_none()
     }
 
     /// An account has changed: what logs in from here on sees it.
@@ -345,11 +360,12 @@ impl weir_session::Back for Back {
     fn know(&mut self, knowledge: &Arc<Knowledge>) {
         self.knowledge = Arc::clone(knowledge);
         self.surprises = knowledge.surprises();
+        self.reloads = knowledge.reloads();
     }
 
     /// What ran here may have left something that nobody knows of.
     fn wants_reset(&self) -> bool {
-        self.doubtful || self.surprises != self.knowledge.surprises()
+        self.doubtful || self.surprises != self.knowledge.surprises() || self.is_reloaded()
     }
 
     /// Idle, nothing owed, no part of a message read or written, no trace of a client left, and nothing went
@@ -385,7 +401,7 @@ impl weir_session::Back for Back {
 
     /// Nothing can make this server usable again, once nobody has it: close it.
     fn is_broken(&self) -> bool {
-        self.spoiled || self.traces.is_lasting()
+        self.spoiled || self.traces.is_lasting() || self.is_reloaded()
     }
 
     fn is_mid_message(&self) -> bool {

@@ -66,8 +66,21 @@ macro_rules! account {
     };
 }
 
-/// Asks for the fingerprint and the account alone.
-pub const FINGERPRINT: &str = concat!(fingerprint!(), account!());
+/// A number of many digits for what this session goes back to, in settings that decide how texts are read,
+/// what plans hold, and what Weir expects of a server. A reload of the server's configuration changes it,
+/// also where a client has set one of them to what it was.
+macro_rules! defaults {
+    () => {
+        "(SELECT 10000000000 OPERATOR(pg_catalog.+) pg_catalog.hashtext(pg_catalog.string_agg(s.reset_val, '/' ORDER BY s.name)) FROM pg_catalog.pg_settings s \
+            WHERE s.name OPERATOR(pg_catalog.=) ANY ('{DateStyle,IntervalStyle,TimeZone,array_nulls,backslash_quote,bytea_output,default_transaction_isolation,\
+            default_transaction_read_only,extra_float_digits,idle_in_transaction_session_timeout,idle_session_timeout,quote_all_identifiers,\
+            search_path,standard_conforming_strings,statement_timeout,transaction_timeout,xmlbinary}'))"
+    };
+}
+pub(crate) use defaults;
+
+/// Asks for the fingerprint, the account, and what the session goes back to.
+pub const FINGERPRINT: &str = concat!(fingerprint!(), account!(), ", ", defaults!());
 
 /// Begins a question that locks. What shows a definition locks what that mentions until its transaction ends,
 /// so each of these is a transaction of its own, for no DDL of a client is to wait for the whole reading. One
@@ -100,7 +113,8 @@ macro_rules! views {
 }
 
 /// Functions of the database's own, which only a server of another version has otherwise.
-const SYSTEM_FUNCTIONS: &str = " SELECT DISTINCT 's', proname FROM pg_catalog.pg_proc WHERE oid < 16384;";
+const SYSTEM_FUNCTIONS: &str = " SELECT 's', proname, CASE WHEN pg_catalog.bool_and(provolatile = 'i') THEN 'i' END \
+     FROM pg_catalog.pg_proc WHERE oid < 16384 GROUP BY proname;";
 
 /// Everything behind the functions. The first column says what a row is.
 macro_rules! the_rest {
@@ -175,6 +189,8 @@ macro_rules! functions {
 pub const WHOLE: &str = concat!(
     fingerprint!(),
     account!(),
+    ", ",
+    defaults!(),
     views!(),
     functions!("pg_catalog.concat_ws(' ', NULLIF(p.prosrc, ''), pg_catalog.pg_get_function_sqlbody(p.oid))"),
     the_rest!()
@@ -182,7 +198,7 @@ pub const WHOLE: &str = concat!(
 
 /// The same before PostgreSQL 14.
 pub const WHOLE_OLD: &str =
-    concat!(fingerprint!(), account!(), views!(), functions!("p.prosrc"), the_rest!());
+    concat!(fingerprint!(), account!(), ", ", defaults!(), views!(), functions!("p.prosrc"), the_rest!());
 
 /// The first version with `pg_get_function_sqlbody`.
 const SQL_BODIES: u32 = 14;
@@ -308,6 +324,13 @@ impl Back {
             if self.knowledge.is_another_account(columns[2].unwrap_or_default()) {
                 self.count_change();
             }
+            let goes_back_to = columns[3].unwrap_or_default();
+            let before = self.defaults.as_deref().unwrap_or(goes_back_to);
+            if before != goes_back_to && !self.is_reloaded() {
+                self.knowledge.note_reload();
+                self.count_change();
+                self.facts.forget();
+            }
         } else if let Some(builder) = &mut study.builder
             && !(read && take_row(builder, &columns))
         {
@@ -363,7 +386,7 @@ fn take_row(builder: &mut Builder, columns: &[Option<&[u8]>; COLUMNS]) -> bool {
             let (extension, body) = (extension.unwrap_or_default(), body.unwrap_or_default());
             builder.function(Function { name, language, volatility, extension, body });
         }
-        b"s" => builder.system_function(name),
+        b"s" => builder.system_function(name, text == b"i"),
         b"v" => builder.view(name, Language::Sql, text),
         b"u" => {
             if let Some(when) = fourth {

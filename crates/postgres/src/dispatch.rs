@@ -182,6 +182,7 @@ impl Back {
             | ClientTag::Flush
             | ClientTag::FunctionCall => {}
         }
+        self.amid_batch = true;
         if self.queue.tail().is_some_and(|tail| tail.owner == front.owner && !tail.ended) {
             if std::mem::take(&mut front.names_matter).matter() {
                 self.take_own_names(front, false, out);
@@ -195,6 +196,7 @@ impl Back {
         front.controls |= late != Late::No;
         let number = self.queue.push_entry(front.owner, Kind::Client, first && idle && late == Late::No);
         self.swallowed = false;
+        self.amid_batch = self.skipping || self.needs_sync || self.unended.is_some();
         if let (Some(before), Some(entry)) = (self.unended.take(), self.queue.tail_mut()) {
             entry.take_on(*before);
         }
@@ -574,6 +576,10 @@ impl Back {
         if let Some(why) = self.refuses(&effects) {
             self.refuse_query(why, out);
             return Ok(());
+        }
+        // A Sync of Weir's would end what its client has not ended, and commit it.
+        if self.amid_batch && self.own_names.is_none() && front.names_own(&effects) {
+            self.take_own_names(front, false, out);
         }
         let (effects, undo, names) = self.stand_ins(front, effects, out);
         self.note_why_lost(front, &effects);

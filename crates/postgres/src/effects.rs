@@ -131,6 +131,8 @@ pub struct Effects {
     pub accounts: bool,
     /// The catalogue was not known when it was judged: user code in it may do more than is said here.
     pub doubtful: bool,
+    /// What it leaves may outlive DISCARD ALL ([`weir_sql::Uses::OUTLIVES_RESET`]).
+    pub outlives: bool,
     /// It would pin for this reason, and the operator refuses that: it is not sent.
     pub refused: Option<Pin>,
 }
@@ -397,6 +399,7 @@ impl Effects {
             gives_code: ddl && !(alone && only_drops(class.verb)),
             doubtful: class.unknown_code == UnknownCode::Reset
                 || (!class.proven || (class.ddl && !alone)) && runs_user_code(class),
+            outlives: class.uses.contains(Uses::OUTLIVES_RESET),
             refused: None,
         };
         thread_local! {
@@ -546,6 +549,7 @@ impl Effects {
         both.creates |= other.creates;
         both.gives_code |= other.gives_code;
         both.doubtful |= other.doubtful;
+        both.outlives |= other.outlives;
         both.accounts |= other.accounts;
         both.releases.union(other.releases);
         both.clears.insert(other.clears);
@@ -745,6 +749,10 @@ impl Traces {
         }
         if effects.pins.contains(Pin::Load) {
             self.lasting.insert(Pin::Load);
+        }
+        if effects.outlives {
+            let of_it = [Pin::Code, Pin::Unrecognised, Pin::Replication, Pin::SessionLock];
+            of_it.into_iter().filter(|pin| pins.contains(*pin)).for_each(|pin| self.lasting.insert(pin));
         }
         pins.union(self.lasting);
         self.soft &= !pins.contains(Pin::LastResult);

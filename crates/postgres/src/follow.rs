@@ -263,6 +263,11 @@ impl Back {
         }
     }
 
+    /// No statement may be left that SQL has prepared: the server is asked.
+    pub(crate) fn note_names_may_be_gone(&mut self) {
+        self.questions.get_or_insert_default().freed = true;
+    }
+
     /// The server can be asked now what its client has left.
     fn may_ask(&self, front: &Front) -> bool {
         self.boundary == Boundary::Idle

@@ -12,6 +12,7 @@
 //! nothing after it runs. Nothing is delayed where the server would end an idle transaction by itself.
 
 use crate::back::Back;
+use crate::catalogue::defaults;
 use crate::effects::Draws;
 use crate::frame::{put, put_cstr};
 use crate::front::Front;
@@ -26,17 +27,21 @@ use weir_wire::{Boundary, INTERNAL};
 /// Settings of a session by which the server ends a transaction in which nothing happens.
 const ENDS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
 
-/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, one where no
-/// `DateStyle` is stored, which a startup packet does not see, and one where the search path that a session
-/// has by itself may put new tables among the temporary ones.
-const QUESTION: &str = "SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
+/// What the session goes back to, and one row where neither of [`ENDS`] is set, another one where the server
+/// is not in recovery, one where no `DateStyle` is stored, which a startup packet does not see, and one where
+/// the search path that a session has by itself may put new tables among the temporary ones.
+const QUESTION: &str = concat!(
+    "SELECT ",
+    defaults!(),
+    " UNION ALL SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
      OPERATOR(pg_catalog.=) '0' AND COALESCE(pg_catalog.current_setting('transaction_timeout', true), '0') \
      OPERATOR(pg_catalog.=) '0' UNION ALL SELECT 2 WHERE NOT pg_catalog.pg_is_in_recovery() UNION ALL \
      SELECT 4 WHERE NOT EXISTS \
      (SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) stored \
      WHERE pg_catalog.left(pg_catalog.lower(stored), 10) OPERATOR(pg_catalog.=) 'datestyle=') UNION ALL \
      SELECT 8 WHERE pg_catalog.strpos(pg_catalog.lower(pg_catalog.current_setting('search_path')), 'pg_temp') \
-     OPERATOR(pg_catalog.>) 0";
+     OPERATOR(pg_catalog.>) 0"
+);
 
 /// The answers to BEGIN and BIND of it: ParseComplete, BindComplete, CommandComplete.
 const REPLIES: u8 = 3;
@@ -283,6 +288,11 @@ impl Facts {
         self.0.store(rows, Relaxed);
     }
 
+    /// Nothing is known of them any more.
+    pub(crate) fn forget(&self) {
+        self.note(0);
+    }
+
     /// What servers have by themselves is what a startup packet's `DateStyle` is completed from.
     pub fn stores_no_datestyle(&self) -> bool {
         self.0.load(Relaxed) & Self::STORES_NO_DATESTYLE != 0
@@ -373,6 +383,11 @@ impl Back {
 
     /// A row of the answer: the body of a DataRow of one column.
     pub(crate) fn facts_row(&mut self, body: &[u8]) {
+        const SHORT: usize = 7;
+        if body.len() > SHORT {
+            self.defaults = body.get(SHORT - 1..).map(Into::into);
+            return;
+        }
         self.facts_said |= match body.last() {
             Some(b'1') => Facts::LETS_WAIT,
             Some(b'2') => Facts::IS_PRIMARY,

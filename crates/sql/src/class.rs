@@ -183,6 +183,9 @@ bit_set! {
         CODE_IS_PERSONAL,
         /// PostgreSQL: code that any literal may run, to be read at all, leaves something.
         CODE_OF_LITERALS,
+        /// PostgreSQL: what it leaves may be more than DISCARD ALL takes away: variables of a compiled
+        /// library or of another language, connections, what the process itself does for others.
+        OUTLIVES_RESET,
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is known of the request under way, and what follows from it for its server.
 //!
-//! Owns: [`Request`] and the questions that the proxy asks of it. Must not know: how it was found (`find.rs`),
-//! how its reply is read.
+//! Owns: [`Request`] and the questions that the proxy asks of it. Must not know: how it was found
+//! (`find.rs`), how its reply is read.
 
 use super::AsksSession;
 use super::finish::runs_code;

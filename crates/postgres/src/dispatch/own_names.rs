@@ -51,6 +51,9 @@ impl Back {
         let has_names = front.prepared.as_deref().is_some_and(|prepared| !prepared.is_empty());
         let for_this =
             self.own_names.as_deref().is_some_and(|own| own.taken_for == number && number.is_some());
+        if for_this && has_names {
+            self.note_names_may_be_gone();
+        }
         // What stands behind it was sent for a server with these names.
         if for_this && !has_names && self.queue.len() == 1 {
             self.own_names = None;
@@ -233,6 +236,13 @@ impl Back {
 }
 
 impl Front {
+    /// It executes or deallocates a statement of the protocol's by its name.
+    pub(super) fn names_own(&self, effects: &Effects) -> bool {
+        let names = effects.executes.iter().chain(&effects.deallocates);
+        let known = |name: &str| self.prepared.as_deref().is_some_and(|p| p.get(name.as_bytes()).is_some());
+        names.into_iter().any(|name| known(name))
+    }
+
     /// A text that speaks of statements by name, with what it may run so: a lone EXECUTE of a name that SQL
     /// has given runs what SQL has prepared; EXECUTE within another statement, or beside others, runs any of
     /// all.

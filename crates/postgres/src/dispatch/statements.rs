@@ -50,7 +50,7 @@ impl Back {
         }
         effects = front.with_named(effects);
         // They are there under their names.
-        let has_own = self.own_names.is_some();
+        let has_own = self.own_names.is_some() || self.skipping;
         let execute = effects.executes.as_deref().map(|name| Box::from(name.as_bytes()));
         if let Some(name) = execute
             && let Some(statement) =

@@ -85,12 +85,12 @@ fn what_a_prepared_transaction_did_counts_when_it_is_committed() {
 fn tables_indexes_and_sequences_without_code_of_users_bring_none() {
     use weir_sql::catalogue::{Builder, Function, Language, Volatility};
     let mut catalogue = Builder::new(Dialect::POSTGRES);
-    catalogue.system_function(b"now");
+    catalogue.system_function(b"now", false);
     for (name, body) in [
         ("sets", "begin perform set_config('app.tenant', '1', false); return 1; end"),
         ("adds", "begin return 1; end"),
     ] {
-        catalogue.system_function(b"set_config");
+        catalogue.system_function(b"set_config", false);
         catalogue.function(Function {
             name: name.as_bytes(),
             language: Language::PlPgSql,
@@ -179,4 +179,46 @@ fn what_functions_are_compiled_by_keeps_the_server_until_its_client_leaves() {
     let mut traces = Traces::default();
     traces.apply(&of(b"set plpgsqlx.y = 1"), Outcome::Settled, |_| true);
     assert!(!traces.is_lasting());
+}
+
+#[test]
+fn what_outlives_discard_all_closes_its_server() {
+    use weir_sql::catalogue::{Builder, Function, Language, Volatility};
+    let with = |name: &'static str, extension: &'static str, volatility| {
+        let mut catalogue = Builder::new(Dialect::POSTGRES);
+        let (name, extension, body) = (name.as_bytes(), extension.as_bytes(), &b""[..]);
+        catalogue.function(Function { name, language: Language::Compiled, volatility, extension, body });
+        let (name, body) = (&b"runs_any"[..], &b"begin execute $1; end"[..]);
+        let (language, volatility) = (Language::PlPgSql, Volatility::Volatile);
+        catalogue.function(Function { name, language, volatility, extension: b"", body });
+        Arc::new(catalogue.finish())
+    };
+    let lasts = |catalogue: &Arc<weir_sql::catalogue::Catalogue>, text: &str| {
+        let unknown_code = weir_sql::catalogue::UnknownCode::Pin;
+        let catalogue = Arc::clone(catalogue);
+        let proof = Proof { catalogue, state: 0, current: true, unknown_code, changed: false };
+        let effects = Effects::of_text(Dialect::POSTGRES, text.as_bytes(), Some(proof)).0;
+        let mut traces = Traces::default();
+        traces.apply(&effects, Outcome::Settled, |_| true);
+        // It takes it away, as far as the database says.
+        let discard = Effects { clears: Clears::DISCARD_ALL, ..Effects::default() };
+        traces.apply(&discard, Outcome::Settled, |_| true);
+        traces.is_lasting() && !traces.pins().is_empty()
+    };
+    let quiet = with("soundex", "fuzzystrmatch", Volatility::Volatile);
+    for text in [
+        "SELECT dblink_connect('c', 'host=x')",
+        "SELECT pg_replication_origin_session_setup('o')",
+        "SELECT pg_backup_start('b')",
+        "SELECT pg_create_logical_replication_slot('s', 'pgoutput', true)",
+    ] {
+        assert!(lasts(&quiet, text), "{text}");
+    }
+    // Where nothing is compiled but what leaves nothing, code can only do what DISCARD ALL takes away.
+    assert!(!lasts(&quiet, "SELECT runs_any('x')") && !lasts(&quiet, "SELECT soundex('x')"));
+    let unread = with("remembers", "of_a_stranger", Volatility::Volatile);
+    assert!(lasts(&unread, "SELECT remembers(1)") && lasts(&unread, "SELECT runs_any('x')"));
+    assert!(!lasts(&unread, "SELECT pg_advisory_lock(1)"));
+    let weak = with("isn_weak", "isn", Volatility::Immutable);
+    assert!(lasts(&weak, "SELECT isn_weak(true)"));
 }

@@ -4,7 +4,7 @@
 //! Owns: [`settings_of_start`]. Must not know: who logs in.
 
 use crate::datestyle;
-use crate::session_state::{Settings, TooMany};
+use crate::session_state::{APPLICATION_NAME, Settings, TooMany};
 
 /// The settings of a session that begins with these pairs, in the order in which PostgreSQL sets them: what
 /// stood in `options`, then the packet's own (`process_startup_options`).
@@ -12,8 +12,18 @@ use crate::session_state::{Settings, TooMany};
 /// # Errors
 /// [`TooMany`] for more settings than [`weir_wire::limits`] allows.
 pub(crate) fn settings_of_start(pairs: Vec<(String, Vec<u8>)>) -> Result<Settings, TooMany> {
-    let lasting = pairs.into_iter().filter(|(name, value)| !passes(name, value)).collect();
+    let lasting = pairs.into_iter().filter(|(name, value)| !passes(name, value)).map(readable).collect();
     Settings::from_pairs(datestyle::fold(lasting))
+}
+
+/// A startup packet's bytes are of no encoding, and what Weir sets must be of one. PostgreSQL shows each byte
+/// of an application's name that is not ASCII as `?` (from 16 on as `\xNN`) by itself, and so does this where
+/// the name is not UTF-8.
+fn readable((name, mut value): (String, Vec<u8>)) -> (String, Vec<u8>) {
+    if name.eq_ignore_ascii_case(APPLICATION_NAME) && std::str::from_utf8(&value).is_err() {
+        value.iter_mut().filter(|byte| !(0x20..0x7F).contains(*byte)).for_each(|byte| *byte = b'?');
+    }
+    (name, value)
 }
 
 /// It is of the transaction in which a session begins, or sows no seed there, and is gone before the first
@@ -44,6 +54,19 @@ fn is_bool(value: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_application_s_name_in_another_encoding_is_shown_as_the_server_shows_it() {
+        let name = |value: &[u8]| {
+            let settings = settings_of_start(vec![("application_name".to_owned(), value.into())]).unwrap();
+            settings.get("application_name").map(<[u8]>::to_vec).unwrap()
+        };
+        assert_eq!(name(b"caf\xe9 x"), b"caf? x");
+        assert!(
+            name("caf\u{e9}".as_bytes()).starts_with("caf\u{e9}".as_bytes()),
+            "the server does it itself"
+        );
+    }
 
     #[test]
     fn what_acts_at_the_start_only_is_not_kept() {

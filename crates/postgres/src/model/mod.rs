@@ -394,7 +394,10 @@ impl Pool {
             }
         }
         if pooled.cleaning && pooled.back.queued() == 0 {
-            if pooled.back.is_reusable() {
+            if pooled.back.is_broken() {
+                // What it has done since its client left outlives a reset.
+                *pooled = Pooled::new();
+            } else if pooled.back.is_reusable() {
                 pooled.cleaning = false;
             } else {
                 pooled.back.reset(&mut pooled.to_server);

@@ -80,9 +80,11 @@ impl Back {
                 self.may_have_set |= !leaves_nothing;
                 if !leaves_nothing && let Some(entry) = self.queue.head_mut() {
                     // Whether it failed or not, and whatever the transaction comes to.
-                    entry
-                        .succeeded
-                        .push(Arc::new(Effects { pins: Pin::Unrecognised.into(), ..Effects::default() }));
+                    entry.succeeded.push(Arc::new(Effects {
+                        pins: Pin::Unrecognised.into(),
+                        outlives: true,
+                        ..Effects::default()
+                    }));
                 }
             }
             Owed::Sync => self.sync_done(front.as_deref_mut()),

@@ -3,6 +3,7 @@
 //! Each row is read when it arrives, and only its names are kept; at the end, everything that code calls,
 //! selects from or writes to is followed through all levels.
 
+use self::personal::Personal;
 use super::code::{Code, Facts};
 use super::{Anything, Catalogue, Doings, Meaning, NameKey, Names, SettingBits, SystemNames};
 use crate::Dialect;
@@ -103,7 +104,7 @@ const QUIET: &[&[u8]] = &[
 ];
 
 /// Their functions that leave something after all.
-const TRACES: &[&[u8]] = &[b"set_limit", b"postgis_cache_bbox"];
+const TRACES: &[&[u8]] = &[b"set_limit", b"postgis_cache_bbox", b"isn_weak"];
 
 /// One thing of the catalogue, before what it mentions is followed.
 #[derive(Debug)]
@@ -131,12 +132,13 @@ enum Place {
 pub struct Builder {
     dialect: Dialect,
     things: Vec<(Place, Thing)>,
-    system: Vec<NameKey>,
+    system: Vec<(NameKey, bool)>,
     /// The version of the server that has these.
     version: Box<[u8]>,
     /// The same, from a reading before this one.
     known_system: Option<Arc<SystemNames>>,
     variables: Names<()>,
+    personal: Personal,
     bytes: usize,
     blind: bool,
 }
@@ -151,6 +153,7 @@ impl Builder {
             version: Box::default(),
             known_system: None,
             variables: Names::default(),
+            personal: Personal::default(),
             bytes: 0,
             blind: false,
         }
@@ -166,10 +169,10 @@ impl Builder {
         (self.version, self.known_system) = (version.into(), known);
     }
 
-    /// A function that every database of this version has.
-    pub fn system_function(&mut self, name: &[u8]) {
+    /// A function that every database of this version has. `settled`: all of this name are IMMUTABLE.
+    pub fn system_function(&mut self, name: &[u8], settled: bool) {
         self.count(name.len());
-        self.system.push(NameKey::of(name));
+        self.system.push((NameKey::of(name), settled));
     }
 
     /// A system variable of MySQL: a body that assigns to it changes its session. Where none is known, any
@@ -182,14 +185,14 @@ impl Builder {
     /// A function, procedure or aggregate.
     pub fn function(&mut self, function: Function<'_>) {
         self.count(function.name.len() + function.body.len());
+        if !self.blind && !self.dialect.is_mysql() {
+            self.personal.function(&function, self.things.len());
+        }
         let facts = match function.language {
             Language::Sql | Language::Expression | Language::PlPgSql | Language::Routine => {
                 let mut facts = self.read(function.language, function.body);
                 // What it leaves is known by its body. Whether its value is the same for all is not asked.
                 facts.own.varies = true;
-                if function.volatility == Volatility::Immutable && asks_about_session(function.body) {
-                    facts.own.uses.insert(Uses::CODE_IS_PERSONAL);
-                }
                 facts
             }
             Language::Compiled => Facts::own(compiled(&function)),
@@ -202,7 +205,7 @@ impl Builder {
     /// quotes and backslashes mean something else: what it asks of its session, which is its client's, is
     /// what it asks by any of these readings.
     fn unread(&self, text: &[u8]) -> Facts {
-        let mut facts = Facts::own(Doings::unknown());
+        let mut facts = Facts::own(not_read());
         let Dialect::MySql { mariadb, encoding, .. } = self.dialect else { return facts };
         if text.is_empty() {
             return facts;
@@ -220,6 +223,9 @@ impl Builder {
     /// constraint, a trigger's body.
     pub fn text_of(&mut self, relation: &[u8], on: On, language: Language, text: &[u8]) {
         self.count(relation.len() + text.len());
+        if on == On::Read {
+            self.personal.relation(relation);
+        }
         let facts = self.read(language, text);
         self.add(Place::Name, NameKey::of(relation), on, false, facts);
     }
@@ -227,6 +233,7 @@ impl Builder {
     /// A view. Who writes to it writes to what its query reads, where the database lets views be written to.
     pub fn view(&mut self, view: &[u8], language: Language, query: &[u8]) {
         self.count(view.len() + query.len());
+        self.personal.relation(view);
         let facts = self.read(language, query);
         let written = Facts { writes: true, ..facts.clone() };
         self.add(Place::Name, NameKey::of(view), On::Read, false, facts);
@@ -249,6 +256,12 @@ impl Builder {
         if std::str::from_utf8(name).is_ok_and(crate::decides_plans) {
             facts.own.uses.insert(Uses::CODE_READS_OTHERWISE);
         }
+        if name.eq_ignore_ascii_case(b"seed") {
+            // The value goes back, and what it has set does not.
+            facts.own.uses.insert(Uses::SEED);
+            facts.own.pins.insert(Pin::Setting);
+            facts.touched.sets.add("seed");
+        }
         if name.eq_ignore_ascii_case(b"search_path") && may_create_temporary(parts.next().unwrap_or_default())
         {
             facts.temporary_path = true;
@@ -266,6 +279,7 @@ impl Builder {
     /// A function that runs where a text has this operator.
     pub fn operator(&mut self, operator: &[u8], function: &[u8]) {
         self.count(operator.len() + function.len());
+        self.personal.unnamed(function);
         let facts = self.calling(function);
         self.add(Place::Operator, NameKey::of_operator(operator), On::Read, true, facts);
     }
@@ -294,6 +308,7 @@ impl Builder {
     /// A relation whose rows come from elsewhere: nobody knows what reading it does there.
     pub fn foreign(&mut self, relation: &[u8]) {
         self.count(relation.len());
+        self.personal.relation(relation);
         let facts = Facts::own(Doings { impure: true, ..Doings::default() });
         self.add(Place::Name, NameKey::of(relation), On::Read, false, facts);
     }
@@ -327,6 +342,7 @@ impl Builder {
     /// A function that may run without being named: an operator's, a cast's.
     pub fn ambient(&mut self, function: &[u8]) {
         self.count(function.len());
+        self.personal.unnamed(function);
         let facts = self.calling(function);
         self.add(Place::Ambient, NameKey::UNREADABLE, On::Read, false, facts);
     }
@@ -334,6 +350,7 @@ impl Builder {
     /// A text that may run without being named: a domain's constraint.
     pub fn ambient_text(&mut self, text: &[u8]) {
         self.count(text.len());
+        self.personal.unnamed_text(text);
         let facts = self.read(Language::Expression, text);
         self.add(Place::Ambient, NameKey::UNREADABLE, On::Read, false, facts);
     }
@@ -388,10 +405,15 @@ impl Builder {
         let mut names: Names<Meaning> = Names::default();
         let system = self.known_system.take().unwrap_or_else(|| {
             let (version, names) = (std::mem::take(&mut self.version), std::mem::take(&mut self.system));
-            Arc::new(SystemNames { version, names })
+            Arc::new(SystemNames::new(version, names))
         });
-        for &key in &system.names {
+        for &(key, _) in &system.names {
             names.entry(key).or_default().is_system = true;
+        }
+        for at in std::mem::take(&mut self.personal).settle(&system) {
+            if let Some((_, thing)) = self.things.get_mut(at) {
+                thing.facts.own.uses.insert(Uses::CODE_IS_PERSONAL);
+            }
         }
         if !self.dialect.is_mysql() {
             // An update of this view sets settings, or puts them back.
@@ -427,6 +449,8 @@ impl Builder {
             thing.facts.resolve_calls(&names);
             thing.facts.names.retain(|key| names.contains_key(key));
         }
+        let outlives = |thing: &Thing| thing.facts.own.uses.contains(Uses::OUTLIVES_RESET);
+        let has_unread = self.things.iter().any(|(_, thing)| outlives(thing));
         let anything = follow(&self.things, &mut names);
         // A text that names the view itself says whether it updates it; only views over it and code need
         // this.
@@ -435,7 +459,8 @@ impl Builder {
             names.remove(&settings_view);
         }
         let system = Some(system).filter(|system| !system.names.is_empty());
-        let mut catalogue = Catalogue { names, settings, anything, system, ..Catalogue::default() };
+        let mut catalogue =
+            Catalogue { names, settings, anything, has_unread, system, ..Catalogue::default() };
         for (place, thing) in &self.things {
             let reached = thing.facts.reached(&catalogue.names, anything);
             match place {
@@ -495,41 +520,25 @@ fn may_create_temporary(path: &[u8]) -> bool {
     first.windows(7).any(|part| part.eq_ignore_ascii_case(b"pg_temp"))
 }
 
-/// What is another thing in each session, or transaction.
-const OF_SESSIONS: [&[u8]; 14] = [
-    b"current_setting",
-    b"current_user",
-    b"session_user",
-    b"current_role",
-    b"user",
-    b"system_user",
-    b"getpgusername",
-    b"current_schema",
-    b"current_schemas",
-    b"pg_backend_pid",
-    b"inet_client_addr",
-    b"inet_client_port",
-    b"pg_has_role",
-    b"pg_my_temp_schema",
-];
-
-/// A body has the name of something that is another thing in each session.
-fn asks_about_session(body: &[u8]) -> bool {
-    let is_one = |word: &[u8]| OF_SESSIONS.iter().any(|known| word.eq_ignore_ascii_case(known));
-    crate::plain_words(body).any(is_one)
-}
-
 /// What a compiled function does, which nobody can read.
 fn compiled(function: &Function<'_>) -> Doings {
-    let quiet = QUIET.contains(&function.extension) && !TRACES.contains(&function.name);
+    let leaves = TRACES.contains(&function.name);
+    let quiet = QUIET.contains(&function.extension) && !leaves;
     match function.volatility {
         // Who declares so of compiled code has the server believe it, too.
-        Volatility::Immutable => Doings::default(),
+        Volatility::Immutable if !leaves => Doings::default(),
         // Random values and keys among them: run twice, nobody can tell.
         Volatility::Stable | Volatility::Volatile if quiet => Doings { varies: true, ..Doings::default() },
         // It may run SQL it is given (crosstab).
-        Volatility::Stable | Volatility::Volatile => Doings::unknown(),
+        Volatility::Immutable | Volatility::Stable | Volatility::Volatile => not_read(),
     }
+}
+
+/// What code may do that is compiled, or in a language which is not read here.
+fn not_read() -> Doings {
+    let mut doings = Doings::unknown();
+    doings.uses.insert(Uses::OUTLIVES_RESET);
+    doings
 }
 
 impl Facts {
@@ -620,5 +629,6 @@ impl Facts {
     }
 }
 
+mod personal;
 #[cfg(test)]
 mod tests;

@@ -218,6 +218,7 @@ impl Code {
         for uses in
             [Uses::ROLE, Uses::NEXTVAL, Uses::SETVAL, Uses::SEED, Uses::TEMPORARY_PATH, Uses::MAINTAINS]
                 .into_iter()
+                .chain([Uses::OUTLIVES_RESET])
                 .chain(of_client)
         {
             if class.uses.contains(uses) {

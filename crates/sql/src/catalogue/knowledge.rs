@@ -81,6 +81,8 @@ pub struct Knowledge {
     placeholders_are_known: AtomicBool,
     /// What a new session of its user would begin with, as it was told last.
     account: ArcSwapOption<Box<[u8]>>,
+    /// How often it was found that the server's configuration had been loaded anew.
+    reloads: AtomicU64,
     /// When it was last known to be right, by the caller's clock, in milliseconds; 0: never.
     checked_ms: AtomicU64,
     /// From when it is read again where only tables have changed.
@@ -402,6 +404,18 @@ impl Knowledge {
             return false;
         }
         self.account.swap(Some(Arc::new(now.into()))).is_some_and(|before| **before != *now)
+    }
+
+    /// A session that is there goes back to something else than it did: somebody has reloaded the server's
+    /// configuration. What those have now that are there may be neither.
+    pub fn note_reload(&self) {
+        self.reloads.fetch_add(1, SeqCst);
+    }
+
+    /// Another number whenever that was found.
+    #[inline]
+    pub fn reloads(&self) -> u64 {
+        self.reloads.load(SeqCst)
     }
 
     /// What was known is so still, as of these changes.

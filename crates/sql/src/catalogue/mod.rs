@@ -179,7 +179,7 @@ pub(crate) struct Anything {
 }
 
 /// A name as the catalogue and the texts agree on it: without case, cut as PostgreSQL cuts it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct NameKey(u64);
 
 /// PostgreSQL cuts names to this many bytes (NAMEDATALEN - 1); MySQL refuses longer ones than 64 characters.
@@ -273,6 +273,8 @@ pub struct Catalogue {
     has_operators: bool,
     /// There are event triggers.
     has_event_triggers: bool,
+    /// Code of users is compiled, or in a language that is not read.
+    has_unread: bool,
     /// It could not be read, or not whole: every name may stand for anything.
     blind: bool,
     system: Option<Arc<SystemNames>>,
@@ -283,7 +285,20 @@ pub struct Catalogue {
 #[derive(Debug)]
 pub struct SystemNames {
     version: Box<[u8]>,
-    names: Vec<NameKey>,
+    /// In order. With each, whether all functions of the name are IMMUTABLE.
+    names: Vec<(NameKey, bool)>,
+}
+
+impl SystemNames {
+    fn new(version: Box<[u8]>, mut names: Vec<(NameKey, bool)>) -> SystemNames {
+        names.sort_unstable();
+        SystemNames { version, names }
+    }
+
+    /// A function of this name may give another value the next time.
+    fn is_unsettled(&self, key: NameKey) -> bool {
+        self.names.binary_search(&(key, false)).is_ok()
+    }
 }
 
 /// What a server has answered about its catalogue.
@@ -361,6 +376,11 @@ impl Catalogue {
     /// Names that may stand for code that does more than read.
     pub fn notable(&self) -> usize {
         self.names.values().filter(|meaning| !meaning.read.is_pure() || !meaning.write.is_pure()).count()
+    }
+
+    /// Code that nobody knows may leave what DISCARD ALL does not take away.
+    pub(crate) fn has_unread(&self) -> bool {
+        self.has_unread || self.blind
     }
 
     #[inline]

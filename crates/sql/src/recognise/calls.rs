@@ -132,7 +132,10 @@ impl Recogniser {
             Func::Setval => self.uses(Uses::SETVAL),
             Func::AdvisoryLock => self.takes(Locks::ADVISORY),
             Func::GetLock => self.takes(Locks::NAMED),
-            Func::PgBackupStart => self.takes(Locks::PG_BACKUP),
+            Func::PgBackupStart => {
+                self.takes(Locks::PG_BACKUP);
+                self.uses(Uses::OUTLIVES_RESET);
+            }
             Func::Alone => {}
             Func::AdvisoryUnlockAll | Func::ReleaseAllLocks => {
                 let only = matches!(self.now.verb, Verb::Select | Verb::Do) && self.now.tokens == 3;
@@ -143,9 +146,15 @@ impl Recogniser {
                 self.pin(Pin::Setting);
                 self.uses(Uses::ROLE | Uses::SEED);
             }
-            Func::Keeps => self.pin(Pin::Unrecognised),
+            Func::Keeps => {
+                self.pin(Pin::Unrecognised);
+                self.uses(Uses::OUTLIVES_RESET);
+            }
             Func::RunsText => self.runs_unknown(),
-            Func::ReplicationSlot => self.pin(Pin::Replication),
+            Func::ReplicationSlot => {
+                self.pin(Pin::Replication);
+                self.uses(Uses::OUTLIVES_RESET);
+            }
             Func::Sleep => self.uses(Uses::SLEEP),
             Func::BackendPid => self.begin_call(CallKind::BackendPid, Uses::CONNECTION_ID),
             Func::ConnectionId => self.begin_call(CallKind::ConnectionId, Uses::CONNECTION_ID),

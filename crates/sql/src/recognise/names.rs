@@ -354,6 +354,9 @@ impl Recogniser {
         }
         class.pins.union(doings.pins);
         class.uses.insert(doings.uses);
+        if class.pins.contains(Pin::Code) && !self.mysql && found.catalogue.has_unread() {
+            class.uses.insert(Uses::OUTLIVES_RESET);
+        }
         class.takes.insert(doings.takes);
         class.ddl |= doings.ddl;
         if !doings.settings.is_empty() {

@@ -2,6 +2,7 @@ mod alike;
 mod blocks;
 mod bodies;
 mod objects;
+mod personal;
 mod strings;
 
 use super::*;
@@ -32,7 +33,7 @@ fn catalogue(fill: impl Fn(&mut Builder)) -> Arc<Catalogue> {
         "quote_literal",
         "quote_nullable",
     ] {
-        builder.system_function(name.as_bytes());
+        builder.system_function(name.as_bytes(), false);
     }
     fill(&mut builder);
     Arc::new(builder.finish())
@@ -120,7 +121,7 @@ fn the_functions_of_a_version_are_read_once_for_all_of_its_catalogues() {
     let read = |version: &[u8], known, names: &[&str]| {
         let mut builder = Builder::new(Dialect::POSTGRES);
         builder.of_version(version, known);
-        names.iter().for_each(|name| builder.system_function(name.as_bytes()));
+        names.iter().for_each(|name| builder.system_function(name.as_bytes(), false));
         builder.function(plpgsql("calls", "begin perform of_this_version('A'); end"));
         Arc::new(builder.finish())
     };

@@ -110,13 +110,13 @@ fn the_default_of_a_type_runs_with_any_write() {
 #[test]
 fn a_built_in_function_that_leaves_something_does_so_as_an_operator_and_a_cast() {
     let c = catalogue(|b| {
-        b.system_function(b"pg_try_advisory_lock");
+        b.system_function(b"pg_try_advisory_lock", false);
         b.operator(b"####", b"pg_try_advisory_lock");
     });
     pins(&c, "select 5 #### 6", Pin::SessionLock);
     is_pure(&c, "select 5 + 6");
     let c = catalogue(|b| {
-        b.system_function(b"pg_try_advisory_lock");
+        b.system_function(b"pg_try_advisory_lock", false);
         b.ambient(b"pg_try_advisory_lock");
     });
     pins(&c, "select 85::bigint::boolean", Pin::SessionLock);
