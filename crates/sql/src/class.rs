@@ -699,6 +699,9 @@ pub struct Class {
     /// Some statement may have settings for itself alone: MariaDB's SET STATEMENT ... FOR, hints of the
     /// optimiser.
     pub lends_settings: bool,
+    /// ... and one of these leaves something behind, with the pin `Setting`: MySQL's `timestamp`, MariaDB's
+    /// `optimizer_trace`. Preparing it is enough.
+    pub lent_stays: bool,
     /// Where the first statement ends; 0 when the text is at its end without a semicolon.
     pub first_end: u32,
     /// Hash of the normalised text, if asked for; else 0.

@@ -47,8 +47,12 @@ impl Scanner {
 
     /// The same behind the last token.
     fn conclude(self) -> Class {
-        let mut class = self.recogniser.finish(self.lexer.doubtful, self.lexer.executable);
-        class.lends_settings |= self.lexer.hinted;
+        let Scanner { lexer, mut recogniser } = self;
+        if lexer.lent_stays {
+            recogniser.lent_stays();
+        }
+        let mut class = recogniser.finish(lexer.doubtful, lexer.executable);
+        class.lends_settings |= lexer.hinted;
         class
     }
 }

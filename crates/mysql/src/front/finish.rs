@@ -33,6 +33,10 @@ impl Front {
             if outcome.failed && outcome.error != PARSE_ERROR && request.makes_variables() {
                 self.note_variables_of(&request.class);
             }
+            if request.class.lent_stays && outcome.error != PARSE_ERROR {
+                // A preparation that failed late; see `answer_prepare`.
+                self.pins.insert(Pin::Setting);
+            }
             self.finish_command(&request, outcome, server);
             return false;
         }
@@ -325,7 +329,9 @@ fn left_by_failure(class: &Class, pins: Pins, outcome: &Outcome) -> Pins {
     // Of what cannot be parsed nothing has run, nor of a SET that names what is no variable.
     let calls = class.uses.intersects(Uses::UNKNOWN_FUNCTION | Uses::USER_FUNCTION);
     let unread = outcome.error == PARSE_ERROR || outcome.error == NO_SUCH_VARIABLE && !calls;
-    if class.verb == weir_sql::Verb::Set && several && !unread {
+    let set_in_part = class.verb == weir_sql::Verb::Set && several && !unread;
+    let lent = class.lent_stays && outcome.error != PARSE_ERROR;
+    if set_in_part || lent {
         left.insert(Pin::Setting);
     }
     left

@@ -16,6 +16,7 @@ use crate::binding::literals;
 use crate::follow;
 use crate::message::lenenc;
 use crate::prepared::{Execute, text_with};
+use crate::session_state::Flavour;
 use crate::words::{Piece, Words};
 use weir_sql::{Class, Locks, Uses, Verb};
 use weir_wire::limits::{HELD_NAMES, HELD_TEXT_BYTES};
@@ -313,6 +314,12 @@ impl Front {
         (is_read && leaves && (reads_or_writes || makes)).then_some(inner.ddl)
     }
 
+    /// MySQL: what PREPARE prepares has a hint that leaves something, or may have.
+    fn preparing_stays(&self, text: Option<&[u8]>) -> bool {
+        let stays = |text| self.classify(text).0.lent_stays;
+        self.traits.flavour == Flavour::MySql && text.is_none_or(stays)
+    }
+
     /// The request that did this is done.
     pub(super) fn finish_held(&mut self, class: &Class, act: Act, outcome: &Outcome) {
         let done = outcome.any_ok && !outcome.failed;
@@ -323,6 +330,11 @@ impl Front {
         }
         let mut held = self.held.take().unwrap_or_else(|| Box::new(Held::new()));
         let [makes_table, prepares] = makes;
+        if let Act::Prepares(_, text) = &act
+            && self.preparing_stays(text.as_deref())
+        {
+            self.pins.insert(Pin::Setting);
+        }
         match act {
             Act::MakesTable(name) if done => held.tables.add(Some(name)),
             Act::MakesTable(_) => {}

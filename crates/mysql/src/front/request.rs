@@ -131,13 +131,16 @@ impl Request {
             remove_setting(&mut pins, &self.class);
         }
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
+        runs && (!pins.is_empty() || runs_code(&self.class))
+            || self.makes_variables()
+            || self.class.lent_stays
     }
 
     /// It may be a reason for its client to keep its server.
     pub(crate) fn may_leave_something(&self) -> bool {
         let runs = matches!(self.command, Command::Query | Command::StmtExecute);
-        runs && (!self.class.pins.is_empty() || runs_code(&self.class)) || self.makes_variables()
+        let leaves = !self.class.pins.is_empty() || runs_code(&self.class);
+        runs && leaves || self.makes_variables() || self.class.lent_stays
     }
 
     /// Which of its client's statements may come to something else when they are prepared behind it.

@@ -12,7 +12,7 @@ use crate::prepared::{ClientStatement, Key, PrepareReply};
 use crate::queue::{Entry, PrepareAhead};
 use crate::session_state::Flavour;
 use std::sync::Arc;
-use weir_wire::{Fault, FaultKind, limits};
+use weir_wire::{Fault, FaultKind, Pin, limits};
 
 impl Back {
     /// Gathers the reply; when it is whole, remembers it and gives it to the client under its own number.
@@ -64,6 +64,10 @@ impl Back {
         let kill = front.request.extra.as_deref().and_then(|extra| extra.kills);
         front.note_variables();
         let class = std::mem::take(&mut front.request.class);
+        if class.lent_stays {
+            // A hint holds for the preparation as well.
+            front.pin(Pin::Setting);
+        }
         let dialect = front.dialect();
         let statements = front.statements.get_or_insert_default();
         statements.insert(

@@ -178,7 +178,10 @@ impl Code {
         if code.dynamic.is_some() {
             code.unknown();
         }
-        let Code { recogniser, mut facts, ran, counts, asks, asks_outside, .. } = code;
+        let Code { mut recogniser, mut facts, ran, counts, asks, asks_outside, .. } = code;
+        if lexer.lent_stays {
+            recogniser.lent_stays();
+        }
         let (mut class, noted, alone) = recogniser.finish_code();
         class.uses.insert(asks);
         if asks_outside {

@@ -58,9 +58,7 @@ impl Lexer {
                 at + 1
             }
             b'+' => {
-                self.hint_quote = false;
-                self.hinted = true;
-                self.state = State::Hint;
+                self.begin_hint();
                 at + 1
             }
             _ => {
@@ -168,38 +166,5 @@ impl Lexer {
             _ => self.state = State::BlockComment,
         }
         at + 1
-    }
-
-    pub(super) fn hint(&mut self, bytes: &[u8], mut at: usize) -> usize {
-        while let Some(&byte) = bytes.get(at) {
-            at += 1;
-            match byte {
-                b'\'' | b'"' | b'`' => self.hint_quote = !self.hint_quote,
-                b'*' => {
-                    self.state = State::HintStar;
-                    break;
-                }
-                _ => {}
-            }
-        }
-        at
-    }
-
-    pub(super) fn hint_star(&mut self, bytes: &[u8], at: usize) -> usize {
-        match bytes[at] {
-            b'*' => at + 1,
-            b'/' => {
-                // In a hint's quotes the end may not be one.
-                if self.hint_quote {
-                    self.doubtful = true;
-                }
-                self.state = State::Code;
-                at + 1
-            }
-            _ => {
-                self.state = State::Hint;
-                at
-            }
-        }
     }
 }

@@ -8,6 +8,7 @@
 
 mod bytes;
 mod comment;
+mod hint;
 mod quoted;
 
 use crate::token::{Kind, Sink, Token};
@@ -114,8 +115,12 @@ pub(crate) struct Lexer {
     hint_quote: bool,
     /// Executable comments were met.
     pub(crate) executable: bool,
+    /// Where it is in a hint.
+    hint: hint::Hint,
     /// A hint for the optimiser was met.
     pub(crate) hinted: bool,
+    /// One sets a variable that MySQL does not give back its value behind the statement.
+    pub(crate) lent_stays: bool,
     /// The text can be read in two ways.
     pub(crate) doubtful: bool,
 }
@@ -151,7 +156,9 @@ impl Lexer {
             in_executable: false,
             hint_quote: false,
             executable: false,
+            hint: hint::Hint::Elsewhere,
             hinted: false,
+            lent_stays: false,
             doubtful: false,
         }
     }

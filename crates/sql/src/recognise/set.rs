@@ -107,6 +107,8 @@ impl Recogniser {
                     self.now.tokens = 0;
                     self.now.is_wrapped = true;
                     self.now.mode = Mode::Start;
+                } else if matches!(token.kind, Kind::Word | Kind::Quoted) && stays(token.text) {
+                    self.lent_stays();
                 }
             }
         }
@@ -145,6 +147,17 @@ impl Recogniser {
         if has_role {
             self.uses(Uses::ROLE);
         }
+    }
+
+    /// A statement has settings for itself alone of which one leaves something, or asks for more than it says.
+    /// It counts as a SET of that.
+    pub(crate) fn lent_stays(&mut self) {
+        self.pin(Pin::Setting);
+        self.incomplete();
+        // Should it be sql_auto_is_null: `id IS NULL` asks for LAST_INSERT_ID().
+        self.uses(Uses::LAST_INSERT_ID);
+        self.alone = true;
+        self.class.lent_stays = true;
     }
 
     /// A form of SET the scanner does not know.
@@ -490,6 +503,13 @@ impl Recogniser {
             self.pin(Pin::TemporaryTable);
         }
     }
+}
+
+/// A variable of SET STATEMENT that leaves something behind the statement, or makes it ask for more than it
+/// says. MariaDB takes some letters for others, such as a dotless i.
+fn stays(name: &[u8]) -> bool {
+    const NAMES: [&[u8]; 3] = [b"optimizer_trace", b"profiling", b"sql_auto_is_null"];
+    !name.is_ascii() || NAMES.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 /// 0, 1, ON, OFF, TRUE, FALSE.

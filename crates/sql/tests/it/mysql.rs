@@ -29,12 +29,66 @@ fn what_stands_in_quotes_and_comments_is_not_seen() {
             ("SELECT /*/ ; BEGIN */ 1", "select share"),
             ("SELECT 4/2*3, 4 */* x */ 2", "select share"),
             ("SELECT /*+ SET_VAR(sort_buffer_size=1) */ 1", "select share"),
-            ("SELECT /*+ QB_NAME(`a`) SET_VAR(x='*') **/ 1", "select share"),
+            ("SELECT /*+ QB_NAME(`a`) SET_VAR(sql_mode='*') **/ 1", "select share"),
             ("SELECT _utf8mb4'x;', N'y;', n'a\\'b', x'4D', 0xFF, b'01'", "select share"),
             ("SELECT 1 \\N", "select share"),
             (";;;", "empty x0"),
         ],
     );
+}
+
+#[test]
+fn a_hint_of_what_mysql_does_not_take_back_counts_as_a_set_of_it() {
+    let stays = [
+        "SELECT /*+ SET_VAR(insert_id=4000) */ 1",
+        "SELECT /*+ set_var ( `Timestamp` = 1) */ 1",
+        "INSERT /*+ SET_VAR(sql_mode='') SET_VAR(\ninsert_id = 6000) */ INTO w VALUES (1)",
+        "EXPLAIN SELECT /*+ BKA(t) SET_VAR(insert_id=4000) */ 1",
+        "SELECT 1; SELECT /*+ SET_VAR(timestamp=4000) */ 1",
+        "SET sql_mode = (SELECT /*+ SET_VAR(insert_id=4000) */ '')",
+        "SET sql_mode = ''; SELECT /*+ SET_VAR(insert_id=4000) */ ''",
+        "SELECT /*+ SET_VAR(\u{131}nsert_id=4000) */ 1",
+        "SELECT /*+ SET_VAR(one_that_is_not_known=4000) */ 1",
+        "SELECT /*+ SET_VAR(sql_auto_is_null=1) */ 1",
+    ];
+    for text in stays {
+        for cut in 0..text.len() {
+            let mut scanner = weir_sql::Scanner::new(Dialect::MYSQL);
+            scanner.feed(&text.as_bytes()[..cut]);
+            scanner.feed(&text.as_bytes()[cut..]);
+            let class = scanner.finish();
+            assert!(class.lent_stays && class.pins.contains(Pin::Setting), "{text} at {cut}");
+            assert!(!class.shareable && !class.doubtful, "{text} at {cut}");
+            // It is none of what moves.
+            let follows = class.set().is_some_and(|set| set.complete);
+            let behind = class.heads().is_empty() || class.pins_behind().contains(Pin::Setting);
+            assert!(!follows && behind, "{text} at {cut}");
+        }
+    }
+    let goes = [
+        "SELECT /*+ SET_VAR(sql_mode='insert_id') SET_VAR(max_execution_time=1) QB_NAME(timestamp) */ 1",
+        "SELECT /* SET_VAR(insert_id=4000) */ '/*+ SET_VAR(insert_id=4000) */'",
+    ];
+    for text in goes {
+        assert!(!classify(Dialect::MYSQL, text.as_bytes()).lent_stays, "{text}");
+    }
+    let hint = classify(Dialect::MARIADB, b"SELECT /*+ SET_VAR(insert_id=4000) */ 1");
+    assert!(hint.shareable && !hint.lent_stays, "a comment to MariaDB");
+}
+
+#[test]
+fn set_statement_of_what_it_leaves_counts_as_a_set_of_it() {
+    for (text, stays) in [
+        ("SET STATEMENT optimizer_trace='enabled=on' FOR SELECT 1", true),
+        ("SET STATEMENT time_zone='x', `Profiling`=1 FOR SELECT 1", true),
+        ("SET STATEMENT sql_auto_is_null=1 FOR SELECT 1", true),
+        ("SET STATEMENT \u{131}dentity=1 FOR SELECT 1", true),
+        ("SET STATEMENT time_zone='optimizer_trace' FOR SELECT 'optimizer_trace'", false),
+    ] {
+        let class = classify(Dialect::MARIADB, text.as_bytes());
+        assert_eq!((class.lent_stays, class.pins.contains(Pin::Setting)), (stays, stays), "{text}");
+        assert!(class.lends_settings && class.verb == weir_sql::Verb::Select, "{text}");
+    }
 }
 
 #[test]

@@ -438,6 +438,23 @@ fn calls_in_case_expressions_of_mysql_are_calls() {
 }
 
 #[test]
+fn a_hint_in_code_that_mysql_does_not_take_back_is_a_setting() {
+    let mut b = Builder::new(Dialect::MYSQL);
+    for (name, body) in [
+        (
+            "f_id",
+            "BEGIN DECLARE x INT; SELECT /*+ SET_VAR(insert_id=4000) */ COUNT(*) INTO x FROM t; RETURN x; END",
+        ),
+        ("f_time", "RETURN (SELECT /*+ SET_VAR(max_execution_time=1) */ 1)"),
+    ] {
+        b.function(Function { language: Language::Routine, ..plpgsql(name, body) });
+    }
+    let c = Arc::new(b.finish());
+    assert_eq!(by(Dialect::MYSQL, "SELECT f_id()", &c).pins, Pin::Setting.into());
+    assert!(by(Dialect::MYSQL, "SELECT f_time()", &c).pins.is_empty());
+}
+
+#[test]
 fn the_defaults_of_a_function_s_arguments_run_with_it() {
     let c = catalogue(|b| {
         b.function(plpgsql("locks", "begin perform pg_advisory_lock(1); return 1; end"));
