@@ -403,7 +403,8 @@ class Client:
         return (what, affected, insert_id, status & STATUS, warnings, info, tracked)
 
     def tracked(self, data):
-        """Without "something changed" and what is told of transactions: Weir has its servers tell it, by default they do not."""
+        """Without "something changed" and what is told of transactions: Weir has its servers tell it. By default MariaDB does not, and
+        MySQL 9 tells of transactions alone."""
         at = 0
         while at < len(data):
             kind = data[at]

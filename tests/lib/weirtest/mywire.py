@@ -426,8 +426,8 @@ def ok_packet(payload, capabilities):
 
 
 def trackers(data):
-    """Without the state change and what is told of transactions: Weir's servers are asked to tell it, by default they do
-    not."""
+    """Without the state change and what is told of transactions: Weir's servers are asked to tell it. By default MariaDB does
+    not, and MySQL 9 tells of transactions alone."""
     out, at = [], 0
     while at < len(data):
         kind = data[at]

@@ -21,6 +21,9 @@ use weir_wire::{Fault, FaultKind, Found, Needs, Pin, Reader, limits};
 /// With ER_MAX_PREPARED_STMT_COUNT_REACHED.
 pub(crate) const NO_MORE_STATEMENTS: &str = "Can't create more prepared statements for this client";
 
+/// ER_MALFORMED_PACKET.
+const MALFORMED_PACKET: u16 = 1835;
+
 /// ER_STMT_HAS_NO_OPEN_CURSOR.
 pub(crate) const NO_CURSOR: u16 = 1421;
 
@@ -617,7 +620,14 @@ impl Front {
         let multi_statements = match payload.get(1..3) {
             Some([0, 0]) => true,
             Some([1, 0]) => false,
-            Some(_) | None => return self.unknown_command(len, out),
+            // MariaDB reads on in what it had before.
+            Some(_) | None if payload.len() > 2 || self.traits.flavour == Flavour::MariaDb => {
+                return self.unknown_command(len, out);
+            }
+            Some(_) | None => {
+                error::put(out, 1, MALFORMED_PACKET, "HY000", "Malformed communication packet.");
+                return Found::Answered { len };
+            }
         };
         // The server is told with the next request.
         self.state.multi_statements = multi_statements;
