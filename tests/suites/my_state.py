@@ -1554,13 +1554,15 @@ def a_role_outlives_a_reset_of_its_client(_context):
 
 
 @weir
-def a_role_of_code_is_nobody_s_behind_a_reset(_context):
+def a_role_of_code_is_nobody_else_s_behind_a_reset(_context):
     def script(room):
         room.play("c select current_role()\na call p_act()")
         room.say("a", room.a.reset())
+        room.play("b select current_role()\nc select current_role()\na select current_role()")
+        room.clients.pop("a").leave()
         room.play("b select current_role()\nc select current_role()\nb select current_role()")
 
-    same(script, ROLES, pool_sizes=(1,))
+    same(script, ROLES, pool_sizes=(2,))
 
 
 @weir

@@ -115,8 +115,9 @@ pub struct Back {
     pub(crate) has_profiles: bool,
     /// MariaDB: a transaction of XA has begun here. A reset would leave its locks where nobody can end it.
     pub(crate) has_xa: bool,
-    /// What is set behind a reset of Weir's own.
+    /// What is set behind a reset of Weir's own, and behind one of a client's.
     pub(crate) setup_behind_reset: Box<str>,
+    pub(crate) setup_behind_own: Box<str>,
 }
 
 impl Back {
@@ -149,7 +150,8 @@ impl Back {
             tracks_schema: facts.tracks_schema,
             has_profiles: false,
             has_xa: false,
-            setup_behind_reset: setup_behind_reset(facts.role.as_deref()).into(),
+            setup_behind_reset: setup_behind_reset(facts.flavour, facts.role.as_deref(), false).into(),
+            setup_behind_own: setup_behind_reset(facts.flavour, facts.role.as_deref(), true).into(),
             statements: ServerStatements::new(max_prepared_statements),
             capabilities: facts.capabilities,
             status: facts.status,
@@ -303,6 +305,7 @@ impl weir_session::Back for Back {
             has_profiles: false,
             has_xa: false,
             setup_behind_reset: Box::default(),
+            setup_behind_own: Box::default(),
             statements: ServerStatements::new(most_statements),
             capabilities: self.capabilities,
             status: self.traits().fresh_status(),

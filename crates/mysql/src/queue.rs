@@ -143,6 +143,8 @@ pub(crate) struct Entry {
     pub whole: bool,
     /// A reset is followed by the set-up of trackers, whose reply is owed.
     pub setup_owed: bool,
+    /// COM_RESET_CONNECTION has left something that only a reset of Weir's own, or none, takes away.
+    pub keeps_beyond_reset: bool,
     /// It may change the session.
     pub leaves_trace: bool,
     /// It may change the session in a way that cannot be undone by setting everything anew.
@@ -207,6 +209,7 @@ impl Entry {
             held: Vec::new(),
             whole: true,
             setup_owed: false,
+            keeps_beyond_reset: false,
             leaves_trace: false,
             taints: false,
             key: None,

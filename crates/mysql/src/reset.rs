@@ -7,7 +7,7 @@
 //! default until a schema is entered, be it the same one again: behind a reset of Weir's it always is.
 //! `init_connect` is not run again: a server that has one is closed instead. Roles stay as `SET ROLE` has
 //! left them, on MariaDB behind COM_CHANGE_USER, too: a server that acts by another role than at its login is
-//! closed. MariaDB keeps the list of SHOW PROFILES, too.
+//! closed. MariaDB keeps the list of SHOW PROFILES, too, and MySQL what the optimizer has traced last.
 
 use crate::back::Back;
 use crate::frame;

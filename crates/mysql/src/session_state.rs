@@ -706,16 +706,26 @@ pub(crate) fn setup_query() -> &'static str {
      session_track_transaction_info='CHARACTERISTICS'"
 }
 
-/// The same behind a reset, which leaves the session the role that a client has taken on. It fails where that
-/// is not `role`, the one of the login as a literal, so that the server is closed. `None`: servers have no
-/// roles.
-pub(crate) fn setup_behind_reset(role: Option<&str>) -> String {
-    let plain = setup_query();
-    match role {
-        // A toggle that is to be 2 is refused.
-        Some(role) => plain.replacen("=ON", &format!("=2-(CURRENT_ROLE()<=>{role})"), 1),
-        None => plain.to_owned(),
+/// The same behind a reset, which leaves the session the role that a client has taken on, and texts of its:
+/// MySQL the last one that the optimiser has traced, MariaDB those of SHOW PROFILES. It fails where there is
+/// such a text, or where the role is not `role`, the one of the login as a literal, so that the server is
+/// closed. `None`: servers have no roles.
+/// `own`: the reset is its client's own, behind which FOUND_ROWS() must be what it was. On MariaDB a query in
+/// SET would change that.
+pub(crate) fn setup_behind_reset(flavour: Flavour, role: Option<&str>, own: bool) -> String {
+    let mut holds = Vec::new();
+    holds.extend(role.map(|role| format!("CURRENT_ROLE()<=>{role}")));
+    let texts = match flavour {
+        Flavour::MySql => Some("OPTIMIZER_TRACE"),
+        Flavour::MariaDb if own => None,
+        Flavour::MariaDb => Some("PROFILING"),
+    };
+    holds.extend(texts.map(|table| format!("NOT EXISTS(SELECT 1 FROM information_schema.{table})")));
+    if holds.is_empty() {
+        return setup_query().to_owned();
     }
+    // A toggle that is to be 2 is refused.
+    setup_query().replacen("=ON", &format!("=2-({})", holds.join(" AND ")), 1)
 }
 
 /// The trackers that [`setup_query`] sets.
@@ -815,6 +825,28 @@ mod tests {
         let mut out = Vec::new();
         assert_eq!(server().move_to(&State::new(45, true), &mut out), 0);
         assert!(out.is_empty());
+    }
+
+    #[test]
+    fn behind_a_reset_it_is_asked_what_that_has_left() {
+        let setup = |flavour, role, own| {
+            let text = setup_behind_reset(flavour, role, own);
+            assert!(text.starts_with("SET SESSION session_track_schema="), "{text}");
+            assert!(text.ends_with("session_track_transaction_info='CHARACTERISTICS'"), "{text}");
+            let end = text.find(",session_track_state_change=ON").expect("the next one");
+            text["SET SESSION session_track_schema=".len()..end].to_owned()
+        };
+        let trace = "NOT EXISTS(SELECT 1 FROM information_schema.OPTIMIZER_TRACE)";
+        let profiles = "NOT EXISTS(SELECT 1 FROM information_schema.PROFILING)";
+        for own in [false, true] {
+            let both = format!("2-(CURRENT_ROLE()<=>'NONE' AND {trace})");
+            assert_eq!(setup(Flavour::MySql, Some("'NONE'"), own), both);
+            assert_eq!(setup(Flavour::MySql, None, own), format!("2-({trace})"));
+        }
+        let both = format!("2-(CURRENT_ROLE()<=>NULL AND {profiles})");
+        assert_eq!(setup(Flavour::MariaDb, Some("NULL"), false), both);
+        assert_eq!(setup(Flavour::MariaDb, Some("NULL"), true), "2-(CURRENT_ROLE()<=>NULL)");
+        assert_eq!(setup(Flavour::MariaDb, None, true), "ON");
     }
 
     #[test]

@@ -713,13 +713,30 @@ fn a_reset_lets_go_of_all_pins() {
     let sent = send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
     let questions = asked(&sent.to_server);
     assert_eq!(questions[0], "ResetConnection");
-    assert!(questions[1].starts_with("SET SESSION session_track_schema=ON"), "the trackers again");
+    assert!(questions[1].starts_with("SET SESSION session_track_schema=2-("), "the trackers again");
     let got = receive(&mut back, Some(&mut front), &[s::ok(IDLE), s::ok(IDLE)].concat());
     assert_eq!((got.to_client, got.done), (s::ok(IDLE), vec![(1, Boundary::Idle)]));
     assert!(front.pins().is_empty() && back.is_reusable());
     // Without pins there is nothing to reset on any server.
     let sent = send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
     assert_eq!((sent.to_client, sent.to_server), (s::ok(IDLE), vec![]));
+}
+
+#[test]
+fn what_a_client_s_own_reset_leaves_stays_with_it() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    exchange(&mut front, &mut back, &c::query("SET optimizer_trace = 'enabled=on'"), &s::ok(IDLE));
+    let sent = send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
+    assert!(asked(&sent.to_server)[1].contains("OPTIMIZER_TRACE"));
+    let refused = s::err(1, 1231, "can't be set to the value of '2'");
+    let got = receive(&mut back, Some(&mut front), &[s::ok(IDLE), refused].concat());
+    assert_eq!((got.to_client, got.done), (s::ok(IDLE), vec![(1, Boundary::Idle)]));
+    assert!(front.pins().contains(Pin::Setting));
+    assert!(!back.is_broken() && !back.is_reusable(), "its next client comes behind a reset of Weir's");
+    // The trackers are not on.
+    let sent = send(&mut front, &mut back, 1, &c::query("SELECT 1"));
+    assert!(asked(&sent.to_server)[0].starts_with("SET SESSION session_track_schema=ON"));
 }
 
 #[test]

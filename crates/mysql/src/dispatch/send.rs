@@ -10,7 +10,7 @@ use crate::prepared::Execute;
 use crate::queue::{Entry, Stage};
 use crate::reset::put_reset;
 use crate::rewrite::Rewritten;
-use crate::session_state::{Flavour, Slot, setup_query};
+use crate::session_state::{Flavour, Slot};
 use weir_session::Front as _;
 use weir_wire::{Fault, INTERNAL, Owner};
 
@@ -64,8 +64,8 @@ impl Back {
                 entry.stage = Stage::Finished;
             }
             Command::ResetConnection => {
-                // The client keeps its role.
-                put_reset(setup_query(), out);
+                // The client keeps its role, and its server with it.
+                put_reset(&self.setup_behind_own, out);
                 entry.setup_owed = true;
             }
             _ => out.extend_from_slice(request),

@@ -258,9 +258,10 @@ impl Front {
         self.row_count = 0;
     }
 
-    /// COM_RESET_CONNECTION leaves the session the role that its client has set, and its profiles.
-    pub(crate) fn keep_beyond_reset(&mut self) {
-        if self.rare.as_deref().is_some_and(|rare| rare.outlives_reset) {
+    /// COM_RESET_CONNECTION leaves the session the role that its client has set, and its profiles. `is_seen`:
+    /// its server has said so.
+    pub(crate) fn keep_beyond_reset(&mut self, is_seen: bool) {
+        if is_seen || self.rare.as_deref().is_some_and(|rare| rare.outlives_reset) {
             self.pins.insert(Pin::Setting);
         }
     }

@@ -10,7 +10,7 @@ use crate::binding;
 use crate::dispatch::ASK_FOUND_ROWS;
 use crate::follow::Question;
 use crate::front::{Front, Phase};
-use crate::message::ok::{Change, OkPacket, changes};
+use crate::message::ok::{Change, ErrPacket, OkPacket, changes};
 use crate::message::{Command, lenenc, ok, status};
 use crate::prepared::{self, Execute};
 use crate::queue::{Entry, Stage};
@@ -25,6 +25,13 @@ use weir_wire::{Boundary, Fault, INTERNAL, Pin, Reader};
 /// Errors behind which the server closes the connection: ER_SERVER_SHUTDOWN, ER_CONNECTION_KILLED (MariaDB),
 /// ER_SESSION_WAS_KILLED and ER_CLIENT_INTERACTION_TIMEOUT (MySQL).
 const PARTING: [u16; 4] = [1053, 1927, 3169, 4031];
+
+/// ER_WRONG_VALUE_FOR_VAR: what is set behind a reset finds something that the reset has left.
+const WRONG_VALUE: u16 = 1231;
+
+fn is_error(payload: &[u8], code: u16) -> bool {
+    ErrPacket::read(payload).is_ok_and(|error| error.code == code)
+}
 
 impl Back {
     /// Where the reply leaves the server, and what of the session it changed.
@@ -153,6 +160,14 @@ impl Back {
                     front.keep_untold(end.changes);
                 }
                 entry.outcome.failed = failed;
+            }
+            Some(&ok::ERR)
+                if entry.setup_owed && entry.owner != INTERNAL && is_error(payload, WRONG_VALUE) =>
+            {
+                // What the reset has left is its client's.
+                entry.keeps_beyond_reset = true;
+                self.needs_setup = true;
+                self.doubtful = true;
             }
             Some(&ok::ERR) => self.broken = true,
             Some(_) | None => return Err(malformed("an answer to COM_PING that is neither OK nor ERR")),

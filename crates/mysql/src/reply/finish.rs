@@ -94,10 +94,10 @@ impl Back {
             let found_client = self.found_client;
             self.session_was_reset();
             self.found_client = found_client;
-            // Code may have set a role, and what is set behind Weir's own reset looks for that.
+            // Code may have left texts for others, and what is set behind Weir's own reset looks for that.
             let pins = weir_session::Front::pins(front);
-            self.doubtful |=
-                [Pin::Code, Pin::SqlPrepare, Pin::Unrecognised].iter().any(|&pin| pins.contains(pin));
+            let unseen = [Pin::Code, Pin::SqlPrepare, Pin::Unrecognised, Pin::Setting];
+            self.doubtful |= unseen.iter().any(|&pin| pins.contains(pin));
             // MariaDB leaves the locks of a transaction that XA has prepared where nobody can end it.
             self.broken |= self.has_xa;
             let is_outdated = weir_session::Back::is_outdated(self);
@@ -110,7 +110,7 @@ impl Back {
             } else if !self.session.base.is_empty() {
                 front.ask_all_settings();
             }
-            front.keep_beyond_reset();
+            front.keep_beyond_reset(entry.keeps_beyond_reset);
         }
         self.has_profiles |= front.request.says.has(Says::PROFILES);
         if front.request.says.has(Says::SETS_ROLE) || front.request.says.has(Says::PROFILES) {
