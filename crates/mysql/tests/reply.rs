@@ -740,6 +740,19 @@ fn what_a_client_s_own_reset_leaves_stays_with_it() {
 }
 
 #[test]
+fn an_option_that_is_not_there_is_malformed() {
+    let mut back = back(7);
+    let mut front = front(1, MODERN, &mut back);
+    for option in [&[][..], &[0]] {
+        let sent = send(&mut front, &mut back, 1, &c::command(Command::SetOption, option));
+        let said = common::error_in(&sent.to_client);
+        assert_eq!((said.0, sent.to_server), (1835, vec![]));
+    }
+    let sent = send(&mut front, &mut back, 1, &c::command(Command::SetOption, &[2, 0]));
+    assert_eq!(common::error_in(&sent.to_client).0, 1047);
+}
+
+#[test]
 fn weirs_own_requests_answer_to_nobody() {
     let mut back = back(7);
     let mut front = front(1, MODERN, &mut back);
