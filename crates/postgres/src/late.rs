@@ -27,20 +27,19 @@ use weir_wire::{Boundary, INTERNAL};
 /// Settings of a session by which the server ends a transaction in which nothing happens.
 const ENDS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
 
-/// What the session goes back to, and one row where neither of [`ENDS`] is set, another one where the server
-/// is not in recovery, one where no `DateStyle` is stored, which a startup packet does not see, and one where
-/// the search path that a session has by itself may put new tables among the temporary ones.
+/// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, one where no
+/// `DateStyle` is stored, which a startup packet does not see, one where the search path that a session has by
+/// itself may put new tables among the temporary ones, and what the session goes back to.
 const QUESTION: &str = concat!(
-    "SELECT ",
-    defaults!(),
-    " UNION ALL SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
+    "SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
      OPERATOR(pg_catalog.=) '0' AND COALESCE(pg_catalog.current_setting('transaction_timeout', true), '0') \
      OPERATOR(pg_catalog.=) '0' UNION ALL SELECT 2 WHERE NOT pg_catalog.pg_is_in_recovery() UNION ALL \
      SELECT 4 WHERE NOT EXISTS \
      (SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) stored \
      WHERE pg_catalog.left(pg_catalog.lower(stored), 10) OPERATOR(pg_catalog.=) 'datestyle=') UNION ALL \
      SELECT 8 WHERE pg_catalog.strpos(pg_catalog.lower(pg_catalog.current_setting('search_path')), 'pg_temp') \
-     OPERATOR(pg_catalog.>) 0"
+     OPERATOR(pg_catalog.>) 0 UNION ALL SELECT ",
+    defaults!()
 );
 
 /// The answers to BEGIN and BIND of it: ParseComplete, BindComplete, CommandComplete.

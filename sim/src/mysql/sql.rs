@@ -298,8 +298,9 @@ fn set(list: &str) -> Command {
         let Some((name, value)) = item.split_once('=') else { return Command::Unknown };
         let value = value.trim();
         let value = value.strip_prefix("_utf8mb4").unwrap_or(value).trim_matches('\'');
-        // Nobody has a role here.
-        let value = if value == "2-(CURRENT_ROLE()<=>NULL)" { "ON" } else { value }.to_owned();
+        // Nobody has a role here, and nothing is traced.
+        let finds_nothing = value.starts_with("2-(CURRENT_ROLE()<=>NULL");
+        let value = if finds_nothing { "ON" } else { value }.to_owned();
         changes.push((name.trim().to_ascii_lowercase(), value));
     }
     Command::Set(changes)
