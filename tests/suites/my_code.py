@@ -284,8 +284,14 @@ def what_code_that_was_changed_elsewhere_leaves_is_taken_away(_context):
                 reads = w.metric("weir_catalogue_reads", protocol="mysql")
                 assert one.ask("select app.changes_later()") == [["1"]]
                 eventually(lambda: one.ask("select 1") and w.metric("weir_catalogue_reads", protocol="mysql") > reads, "it is noticed")
+                # All servers of the pool have a client at once; one that is closed gives its locks back a moment later.
+                if pool_size == 2:
+                    one.ask("begin")
+                    one.ask("select 1")
                 assert other.ask("select 1") == [["1"]]
-                assert a.ask("select is_free_lock('left')") == [["1"]]
+                if pool_size == 2:
+                    one.ask("commit")
+                eventually(lambda: a.ask("select is_free_lock('left')") == [["1"]], "it is taken away")
                 a.ask("drop function app.changes_later")
                 a.ask(make.format(""))
         a.ask("drop function app.changes_later")
