@@ -28,8 +28,8 @@ use weir_wire::{Boundary, INTERNAL};
 const ENDS: [&str; 2] = ["idle_in_transaction_session_timeout", "transaction_timeout"];
 
 /// One row where neither of [`ENDS`] is set, another one where the server is not in recovery, one where no
-/// `DateStyle` is stored, which a startup packet does not see, one where the search path that a session has by
-/// itself may put new tables among the temporary ones, and what the session goes back to.
+/// `DateStyle` is stored, which a startup packet does not see, one where the search path that a session has
+/// by itself may put new tables among the temporary ones, and what the session goes back to.
 const QUESTION: &str = concat!(
     "SELECT 1 WHERE pg_catalog.current_setting('idle_in_transaction_session_timeout') \
      OPERATOR(pg_catalog.=) '0' AND COALESCE(pg_catalog.current_setting('transaction_timeout', true), '0') \

@@ -7,6 +7,8 @@ Owns: the protocol, and the rules by which two answers count as the same. What i
 - type oids of 16384 and up become `own`: the same;
 - file, line and routine of an error: they name the server's source, not the error;
 - numbers in `pg_temp_N` and `pg_toast_temp_N`;
+- whether the name of a PL/pgSQL function stands in quotes where an error tells what it came from: by quote_all_identifiers when it was compiled,
+  and connections to the database itself are used again;
 - which of two views of one name, the temporary one or the other, an error names as depending on a column;
 - the position of ParameterStatus and notifications in a reply: what the client knows of each parameter is compared after
   every request, and the notifications of a session as a list.
@@ -22,6 +24,7 @@ CLOSED = ("closed",)
 UNPACK_I = struct.Struct("!i").unpack_from
 # Where a row lies depends on which transactions were open when others were changed.
 PLACE = re.compile(r"tuple \(\d+,\d+\)")
+QUOTED = re.compile(r'(?<=PL/pgSQL function )"(\w+)"(?=\()')
 TEMP = re.compile(r"pg_(toast_)?temp_\d+")
 # Of several views over a column, an error names the one that pg_depend has first.
 DEPENDS = re.compile(r"(?<=on view )(?:public|pg_temp_N)\.(?=\w+ depends on column)")
@@ -252,7 +255,7 @@ def fields(payload):
     for part in payload.split(b"\0"):
         if part and part[:1] not in left_out:
             said = TEMP.sub(r"pg_\1temp_N", part.decode("utf-8", "backslashreplace"))
-            said = PLACE.sub("tuple (N,N)", said) if said[0] == "W" else said
+            said = QUOTED.sub(r"\1", PLACE.sub("tuple (N,N)", said)) if said[0] == "W" else said
             out.append(DEPENDS.sub("", said) if said[0] == "D" else said)
     if "CXX000" in out:
         # An internal error: PostgreSQL says numbers of its catalogue, and where it has come upon them.

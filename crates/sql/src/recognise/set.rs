@@ -149,8 +149,8 @@ impl Recogniser {
         }
     }
 
-    /// A statement has settings for itself alone of which one leaves something, or asks for more than it says.
-    /// It counts as a SET of that.
+    /// A statement has settings for itself alone of which one leaves something, or asks for more than it
+    /// says. It counts as a SET of that.
     pub(crate) fn lent_stays(&mut self) {
         self.pin(Pin::Setting);
         self.incomplete();
