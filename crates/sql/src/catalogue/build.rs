@@ -520,15 +520,20 @@ fn may_create_temporary(path: &[u8]) -> bool {
     first.windows(7).any(|part| part.eq_ignore_ascii_case(b"pg_temp"))
 }
 
+/// It is compiled, and known to leave nothing.
+fn is_quiet(function: &Function<'_>) -> bool {
+    QUIET.contains(&function.extension) && !TRACES.contains(&function.name)
+}
+
 /// What a compiled function does, which nobody can read.
 fn compiled(function: &Function<'_>) -> Doings {
-    let leaves = TRACES.contains(&function.name);
-    let quiet = QUIET.contains(&function.extension) && !leaves;
     match function.volatility {
         // Who declares so of compiled code has the server believe it, too.
-        Volatility::Immutable if !leaves => Doings::default(),
+        Volatility::Immutable if !TRACES.contains(&function.name) => Doings::default(),
         // Random values and keys among them: run twice, nobody can tell.
-        Volatility::Stable | Volatility::Volatile if quiet => Doings { varies: true, ..Doings::default() },
+        Volatility::Stable | Volatility::Volatile if is_quiet(function) => {
+            Doings { varies: true, ..Doings::default() }
+        }
         // It may run SQL it is given (crosstab).
         Volatility::Immutable | Volatility::Stable | Volatility::Volatile => not_read(),
     }

@@ -9,7 +9,7 @@
 //! Invariant: in doubt it is personal. That costs a private copy of a statement, and nothing else.
 
 use super::super::{NameKey, Names, SystemNames};
-use super::{Function, Language, QUIET, TRACES, Volatility};
+use super::{Function, Language, Volatility, is_quiet};
 use crate::plain_words;
 
 /// Words of SQL that are another thing in each session, or transaction, and no functions by name.
@@ -81,10 +81,7 @@ impl Personal {
             return;
         }
         let computes = match function.language {
-            Language::Compiled => {
-                let quiet = QUIET.contains(&function.extension) && !TRACES.contains(&function.name);
-                quiet || function.volatility == Volatility::Immutable
-            }
+            Language::Compiled => is_quiet(function) || function.volatility == Volatility::Immutable,
             Language::Sql
             | Language::Expression
             | Language::PlPgSql
