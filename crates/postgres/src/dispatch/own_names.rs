@@ -45,7 +45,7 @@ impl Back {
     }
 
     /// The server has refused the request for which names were to matter, before anything of it ran: where
-    /// there are none, nothing was left.
+    /// there are none, nothing was left; where there are, the server is asked whether SQL has given any.
     pub(crate) fn give_names_back(&mut self, front: &mut Front) {
         let number = self.queue.head().map(|head| head.number);
         let has_names = front.prepared.as_deref().is_some_and(|prepared| !prepared.is_empty());
