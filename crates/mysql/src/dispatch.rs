@@ -19,7 +19,7 @@ use crate::front::{Act, AsksSession, Front, Leaves, Request, opens_nothing, runs
 use crate::message::Command;
 use crate::message::ok::ErrPacket;
 use crate::prepared::{Execute, Key, Text};
-use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
+use crate::queue::{Ahead, Alone, Entry, PrepareAhead, Stage};
 use crate::reset::put_command;
 use crate::session_state::{Flavour, State, client_trackers, put_query, setup_query};
 use crate::words::{Piece, Words};
@@ -238,7 +238,14 @@ impl Back {
         }
         if let (Some(key), Some(shaped)) = (missing, shaped) {
             self.prepare_ahead(entry, front, &shaped, key, out);
+            if entry.alone == Alone::Next {
+                entry.alone = Alone::Now;
+                entry.stage = Stage::Ahead;
+                entry.held = request.to_vec();
+                return Ok(());
+            }
         }
+        entry.alone = Alone::No;
         self.prepare_along(entry, front, wanted.is_some(), out);
         let elsewhere = self.state_of_cursor(entry, front).or_else(|| state_elsewhere(entry, front));
         let elsewhere = elsewhere.filter(|_| nowhere.is_none());

@@ -119,6 +119,17 @@ pub(crate) struct Reworded {
     pub code: u16,
 }
 
+/// Whether a statement is prepared with nothing behind it: where that fails and something stood behind it,
+/// the server has forgotten the warnings that its client may ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Alone {
+    No,
+    /// It was refused with others behind it, and is to be prepared once more.
+    Next,
+    /// It is under way.
+    Now,
+}
+
 /// A request in the queue.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -132,6 +143,8 @@ pub(crate) struct Entry {
     pub ahead: VecDeque<Ahead>,
     /// The first error of what went ahead.
     pub ahead_error: Option<Box<[u8]>>,
+    /// Its statement is prepared by itself.
+    pub alone: Alone,
     /// Its client's schema has been dropped: the words of the server about that. It runs where no schema is
     /// the default one, as it would in a session that stands in a schema that is gone.
     pub lost_schema: Option<Box<[u8]>>,
@@ -204,6 +217,7 @@ impl Entry {
             welcome: false,
             ahead: VecDeque::new(),
             ahead_error: None,
+            alone: Alone::No,
             lost_schema: None,
             kept_out: false,
             held: Vec::new(),

@@ -13,7 +13,7 @@ use crate::login::again::Verdict;
 use crate::message::ok::ErrPacket;
 use crate::message::{Command, ok};
 use crate::prepared::Key;
-use crate::queue::{Ahead, Entry, PrepareAhead, Stage};
+use crate::queue::{Ahead, Alone, Entry, PrepareAhead, Stage};
 use crate::session_state::Charset;
 use crate::warnings::Kept;
 use std::ops::ControlFlow;
@@ -45,6 +45,7 @@ impl Back {
         way: &mut Way<'_>,
         input: &[u8],
     ) -> Result<usize, Fault> {
+        let is_followed = entry.ahead.len() > 1;
         let Some(ahead) = entry.ahead.front_mut() else {
             self.ahead_done(entry, way)?;
             return Ok(0);
@@ -60,6 +61,10 @@ impl Back {
             Ahead::Login | Ahead::Signal | Ahead::AskFoundRows | Ahead::AskWarnings | Ahead::Schema(_)
         );
         if is_error && !along && !optional {
+            let is_first = entry.ahead_error.is_none() && entry.alone == Alone::No;
+            if is_first && matches!(ahead, Ahead::Prepare(_)) && is_followed {
+                entry.alone = Alone::Next;
+            }
             entry.ahead_error.get_or_insert_with(|| payload.into());
         }
         match ahead {
@@ -242,6 +247,12 @@ impl Back {
             entry.stage = Stage::Finished;
             return Ok(());
         };
+        if entry.alone == Alone::Next || entry.alone == Alone::Now && entry.ahead_error.is_none() {
+            // From the beginning, with its statement by itself or with all that goes behind that.
+            entry.ahead_error = None;
+            entry.stage = Stage::Waiting;
+            return Ok(());
+        }
         let Some(error) = entry.ahead_error.take() else {
             if entry.welcome {
                 entry.stage = Stage::Finished;
