@@ -1110,6 +1110,24 @@ def a_client_that_says_when_it_leaves_is_closed_then(_context):
         eventually(lambda: is_gone_quietly(wire), "it is closed")
 
 
+@weir
+def the_last_words_to_an_idle_client_are_numbered_as_direct(_context):
+    """MySQL's 4031 opens an exchange of its own. MariaDB closes without a word, which pins.md tells."""
+    seen = {}
+    with Weir.before(KIND, port=server().port) as w:
+        for name, target in (("direct", server().direct()), ("weir", w.target())):
+            with Wire(target) as wire:
+                wire.ask("set wait_timeout = 1")
+                wire.sock.settimeout(20)
+                said = bytearray()
+                with contextlib.suppress(OSError):
+                    while got := wire.sock.recv(4096):
+                        said += got
+                seen[name] = (said[3], said[4], struct.unpack("<H", said[5:7])[0]) if said else None
+    expected = {"direct": None, "weir": (1, 0xFF, 4031)} if MARIADB else dict.fromkeys(seen, (0, 0xFF, 4031))
+    assert seen == expected, seen
+
+
 def is_gone_quietly(wire):
     """The peer has closed, or has said its last."""
     sock = wire.sock
