@@ -8,7 +8,7 @@ mod ordinary;
 mod send;
 mod texts;
 
-use self::along::state_to_prepare;
+use self::along::{has_unknown_settings, state_to_prepare};
 use self::last::{COUNTS_NOTHING, Counts, ONE_ROW, ONE_ROW_FOUND, one_row_of, rows_of};
 pub(crate) use self::send::put_execute;
 pub(crate) use self::texts::Texts;
@@ -295,6 +295,14 @@ impl Back {
         if !can_run {
             return Ok(());
         }
+        if counts.wanted
+            && front.answers().row_count == 0
+            && matches!(entry.ahead.back(), Some(Ahead::Signal))
+        {
+            // An error that is raised again counts -1.
+            put_command(out, Command::Ping);
+            entry.ahead.push_back(Ahead::Command);
+        }
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
         if self.ask_found_rows_first(entry, front, selects, counts, first, out) {
@@ -448,6 +456,7 @@ impl Back {
             _ => return Ok(None),
         };
         let answered = front.answered_statement();
+        let unknown = has_unknown_settings(front);
         let wants = front.request.wants;
         let statement = front.statements.as_deref_mut().and_then(|all| all.get_mut(number));
         let Some(statement) = statement else { return Ok(None) };
@@ -486,7 +495,12 @@ impl Back {
             statement.sent_ahead = true;
         }
         let executes = entry.command == Command::StmtExecute;
-        let gives_up = self.settles_types && executes && statement.cursor && !cursor;
+        // A server prepares a statement again by itself where a table of it was flushed, under the modes of
+        // who executes it then.
+        let otherwise = runs && !front.state.is_like(&statement.text.shape);
+        // It cannot be prepared again as it was: its client goes on with what it has prepared here.
+        let stays = otherwise && unknown;
+        let gives_up = self.settles_types && executes && statement.cursor && !cursor && !stays;
         if executes && statement.sent_ahead && (answered.is_some() || gives_up) {
             // The data is in the copy that would not be executed.
             let text = "long data for a statement that asks ROW_COUNT() or FOUND_ROWS(), or had a cursor";
@@ -499,12 +513,13 @@ impl Back {
         }
         // Where its client has told no types yet, a server would take those that another client told it.
         let untyped = executes && statement.params > 0 && statement.types.is_empty();
-        // A server prepares a statement again by itself where a table of it was flushed, under the modes of
-        // who executes it then.
-        let otherwise = executes && !front.state.is_like(&statement.text.shape);
         // Long data may leave an error in the statement, which nobody else must meet.
-        let alone = cursor || untyped || otherwise || !statement.long_data.is_empty();
+        let alone = cursor || untyped || executes && otherwise && !unknown || !statement.long_data.is_empty();
+        let alone = alone || stays && self.statements.touch(&statement.key(client, number, true)).is_some();
         let mut key = statement.key(client, number, alone);
+        if stays && !untyped {
+            self.statements.take_over(statement, &key);
+        }
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute) {
             let Text { shape, variables, .. } = &*statement.text;
             let text = Text::new(shape.clone(), variables.clone(), found.text.into(), found.names);
@@ -538,6 +553,9 @@ impl Back {
                 self.statements.give_up(&key);
             }
             has_kinds = !statement.kinds.is_empty() && !key.settles_nothing();
+        }
+        if runs {
+            self.statements.note_modes(&key, otherwise, unknown);
         }
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
         let len = Header::read(request).map_or(0, |header| header.len + statement.types.len());

@@ -609,13 +609,16 @@ pub(crate) fn counts_in(text: &[u8]) -> Vec<CountIn> {
     found
 }
 
-/// The message of ER_NO_SUCH_TABLE (`Table 'shop.t' doesn't exist`) is about a table of this text, which
-/// stands in this schema. In doubt it is about one of a trigger or a function.
+/// The message of ER_NO_SUCH_TABLE (`Table 'shop.t' doesn't exist`) or of ER_TABLE_NOT_LOCKED (which names no
+/// schema) is about a table of this text, which stands in this schema. In doubt it is about one of a trigger
+/// or a function.
 pub(crate) fn names_missing(text: &[u8], own: Option<&str>, message: &[u8]) -> bool {
     let Some(name) = message.split(|byte| *byte == b'\'').nth(1) else { return false };
-    let Some(dot) = name.iter().position(|byte| *byte == b'.') else { return false };
-    let (schema, table) = (&name[..dot], &name[dot + 1..]);
-    let in_own = own.is_some_and(|own| own.as_bytes() == schema);
+    let (schema, table) = match name.iter().position(|byte| *byte == b'.') {
+        Some(dot) => (Some(&name[..dot]), &name[dot + 1..]),
+        None => (None, name),
+    };
+    let in_own = schema.is_none_or(|schema| own.is_some_and(|own| own.as_bytes() == schema));
     let pieces: Vec<Piece<'_>> = Words::new(text).collect();
     let is = |at: Option<usize>, name: &[u8]| {
         at.and_then(|at| pieces.get(at)).is_some_and(|piece| unquoted(piece.bytes).eq_ignore_ascii_case(name))
@@ -625,7 +628,8 @@ pub(crate) fn names_missing(text: &[u8], own: Option<&str>, message: &[u8]) -> b
         let dotted = is(before, b".");
         let first = if dotted { at.checked_sub(3) } else { before };
         let begins = [&b"FROM"[..], b"JOIN", b"INTO", b"UPDATE"].iter().any(|word| is(first, word));
-        begins && is(Some(at), table) && if dotted { is(at.checked_sub(2), schema) } else { in_own }
+        let is_there = |schema| is(at.checked_sub(2), schema);
+        begins && is(Some(at), table) && if dotted { schema.is_none_or(is_there) } else { in_own }
     })
 }
 
@@ -693,6 +697,17 @@ pub(crate) fn describes_a_table(text: &[u8]) -> bool {
     let begins = |first: Piece<'_>| [&b"DESC"[..], b"DESCRIBE", b"EXPLAIN"].iter().any(|word| first.is(word));
     words.next().is_some_and(begins)
         && words.next().is_some_and(|next| !STATEMENTS.iter().any(|word| next.is(word)))
+}
+
+/// EXPLAIN or ANALYZE of what writes: it opens the table.
+pub(crate) fn explains_a_write(text: &[u8]) -> bool {
+    const READS: [&[u8]; 4] = [b"SELECT", b"WITH", b"(", b"VALUES"];
+    const WRITES: [&[u8]; 4] = [b"INSERT", b"REPLACE", b"UPDATE", b"DELETE"];
+    let is_in = |words: &[&[u8]], piece: &Piece<'_>| words.iter().any(|word| piece.is(word));
+    let mut words = Words::new(text).skip(1);
+    words
+        .find(|piece| is_in(&READS, piece) || is_in(&WRITES, piece))
+        .is_some_and(|piece| is_in(&WRITES, &piece))
 }
 
 /// GET DIAGNOSTICS in the text asks for a condition's SQLSTATE.
@@ -883,5 +898,28 @@ mod tests {
             !own("INSERT INTO t (w) VALUES (?)", Some("shop")) && !own("SELECT ? FROM t.w", Some("shop"))
         );
         assert!(!names_missing(b"SELECT ? FROM w", Some("shop"), b"No such table"));
+        let locked = |text: &str| {
+            names_missing(text.as_bytes(), Some("shop"), b"Table 'w' was not locked with LOCK TABLES")
+        };
+        assert!(locked("INSERT INTO w VALUES (?)") && locked("SELECT ? FROM other.w") && !locked("DO ?"));
+    }
+
+    #[test]
+    fn what_explain_is_about() {
+        for text in [
+            "EXPLAIN INSERT INTO w (a) SELECT 1",
+            "desc update w set a = 1",
+            "EXPLAIN FORMAT=JSON DELETE FROM w",
+        ] {
+            assert!(explains_a_write(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "EXPLAIN SELECT REPLACE(a, 'x', 'y') FROM w",
+            "EXPLAIN (SELECT 1)",
+            "DESC w",
+            "EXPLAIN WITH x AS (SELECT 1) SELECT 1",
+        ] {
+            assert!(!explains_a_write(text.as_bytes()), "{text}");
+        }
     }
 }

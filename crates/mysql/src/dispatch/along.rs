@@ -100,12 +100,15 @@ impl Back {
     }
 }
 
-/// The state in which a statement of this client's is prepared. Where a setting or code that nobody has read
-/// ties the client to its server, not all of its settings are known: they could not be brought back. Its
-/// schema is known.
+/// A setting or code that nobody has read ties the client to its server: not all of its settings are known.
+pub(super) fn has_unknown_settings(front: &Front) -> bool {
+    front.pins().contains(Pin::Setting) || front.pins().contains(Pin::Code)
+}
+
+/// The state in which a statement of this client's is prepared. Where not all of its settings are known they
+/// could not be brought back. Its schema is known.
 pub(super) fn state_to_prepare(front: &Front, text: &Text) -> State {
-    let unknown = front.pins().contains(Pin::Setting) || front.pins().contains(Pin::Code);
-    match unknown {
+    match has_unknown_settings(front) {
         true => State { schema: text.shape.schema.clone(), ..front.state.clone() },
         false => front.state.shaped(&text.shape),
     }

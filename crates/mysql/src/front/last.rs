@@ -557,19 +557,19 @@ impl Front {
     pub(super) fn preparing_leaves(&self, class: &Class, text: &[u8]) -> Leaves {
         let writes =
             matches!(class.verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete | Verb::Load);
+        let opens = writes
+            || class.verb == Verb::Explain && opens_a_table_to_explain(text)
+            || opens_a_sequence(class)
+            || says::names_a_table(text);
+        let may_open =
+            matches!(class.verb, Verb::Maintain | Verb::Lock | Verb::Flush | Verb::Handler | Verb::Backup)
+                || class.verb == Verb::Show && !class.uses.contains(Uses::WARNINGS);
         // MariaDB takes them away when it opens a table, that of functions too.
         match self.traits.flavour {
-            Flavour::MariaDb
-                if self.may_have_warnings()
-                    && (calls(class)
-                        || class.ddl
-                        || class.verb == Verb::Show && !class.uses.contains(Uses::WARNINGS)) =>
-            {
+            Flavour::MariaDb if self.may_have_warnings() && (calls(class) || class.ddl || may_open) => {
                 Leaves::Unsure
             }
-            Flavour::MariaDb if !writes && !opens_a_sequence(class) && !says::names_a_table(text) => {
-                Leaves::All
-            }
+            Flavour::MariaDb if !opens => Leaves::All,
             Flavour::MariaDb | Flavour::MySql => Leaves::Nothing,
         }
     }
@@ -595,9 +595,7 @@ impl Front {
             {
                 Leaves::Nothing
             }
-            (verb, Flavour::MariaDb)
-                if single && (opens_nothing(verb) || matches!(verb, Verb::Deallocate | Verb::Flush)) =>
-            {
+            (verb, Flavour::MariaDb) if single && (opens_nothing(verb) || verb == Verb::Deallocate) => {
                 Leaves::All
             }
             (Verb::Create | Verb::Alter, Flavour::MariaDb) if single && says::is_about_a_schema(text) => {
@@ -608,8 +606,8 @@ impl Front {
             {
                 // What code draws from is opened by the code.
                 let opens = opens_a_sequence(class) && !calls(class);
-                let describes = class.verb == Verb::Explain && says::describes_a_table(text);
-                if opens || describes || says::names_a_table(text) {
+                let explains = class.verb == Verb::Explain && opens_a_table_to_explain(text);
+                if opens || explains || says::names_a_table(text) {
                     Leaves::Nothing
                 } else if calls(class) || class.takes.contains(Locks::NAMED) {
                     // One in vain is an error inside, which takes them away.
@@ -634,6 +632,11 @@ fn head_opens_a_table(class: &Class, text: &[u8]) -> bool {
         Verb::Select => is_read && says::selects_open_a_table(text),
         _ => false,
     }
+}
+
+/// MariaDB: EXPLAIN of a table, or of what writes.
+fn opens_a_table_to_explain(text: &[u8]) -> bool {
+    says::describes_a_table(text) || says::explains_a_write(text)
 }
 
 /// MariaDB: SHOW, be it the first of several statements, makes a table of what it shows.

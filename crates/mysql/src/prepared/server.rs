@@ -32,6 +32,9 @@ pub(crate) struct ServerStatement {
     /// Of another text than its key's, with an answer in it that holds for one execution: only the cursor of
     /// that is of use.
     answered: bool,
+    /// It was executed under other modes than those it was prepared under: where a table of it was flushed,
+    /// the server has prepared it again under those.
+    otherwise: bool,
     used: u64,
 }
 
@@ -56,6 +59,8 @@ pub(crate) struct ServerStatements {
     most: usize,
     /// Bytes of the texts, counted for each copy.
     bytes: usize,
+    /// Some copy may have been executed under other modes than its own.
+    any_otherwise: bool,
     clock: u64,
 }
 
@@ -69,6 +74,7 @@ impl ServerStatements {
             leaving,
             most: most.max(1),
             bytes: 0,
+            any_otherwise: false,
             clock: 0,
         }
     }
@@ -113,7 +119,7 @@ impl ServerStatements {
         self.close(&key, out);
         let kinds = reply.kinds();
         let (types, answered, used) = (Box::default(), false, self.clock);
-        self.by_key.insert(key, ServerStatement { id, types, kinds, answered, used });
+        self.by_key.insert(key, ServerStatement { id, types, kinds, answered, otherwise: false, used });
         self.bytes += text.text.len();
         let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
         self.replies.insert(text, Said { reply, state, copies });
@@ -237,6 +243,36 @@ impl ServerStatements {
         }
     }
 
+    /// The copy that this client's statement has used so far becomes the one of this key, where there is
+    /// none.
+    pub(crate) fn take_over(&mut self, statement: &ClientStatement, to: &Key) {
+        if to.private.is_none() || self.by_key.contains_key(to) {
+            return;
+        }
+        let fresh = Key::fresh(statement.text.clone());
+        let settled = statement.settled.as_deref().map(|settled| settled.base.clone());
+        let executed = Key { binding: settled, ..fresh.clone() };
+        let found = [executed, fresh].into_iter().find(|key| self.by_key.contains_key(key));
+        if let Some(from) = found {
+            self.rename(&from, to.clone());
+        }
+    }
+
+    /// A copy is about to be used, `otherwise`: under other modes than those it was prepared under. Only who
+    /// cannot have it prepared anew (`unknown`) goes on with one that this is true of.
+    pub(crate) fn note_modes(&mut self, key: &Key, otherwise: bool, unknown: bool) {
+        let stays = otherwise && unknown;
+        if !stays && !self.any_otherwise {
+            return;
+        }
+        self.any_otherwise = true;
+        let Some(copy) = self.by_key.get_mut(key) else { return };
+        copy.otherwise |= stays;
+        if copy.otherwise && !unknown && key.private.is_none() {
+            self.give_up(key);
+        }
+    }
+
     /// A copy of a text with an answer in it has a cursor open, which its client knows by its own text.
     pub(crate) fn keep_answered(&mut self, answered: &Key, own: Key) {
         let before = self.forget(&own);
@@ -247,7 +283,7 @@ impl ServerStatements {
         self.bytes += own.text.text.len();
         let said = self.replies.entry(own.text.clone()).or_insert(Said { reply, state: 0, copies: 0 });
         said.copies += 1;
-        self.by_key.insert(own, ServerStatement { id, types, kinds, answered: true, used });
+        self.by_key.insert(own, ServerStatement { id, types, kinds, answered: true, otherwise: false, used });
     }
 
     /// A copy is executed: not one with the answer of another execution.
@@ -292,6 +328,7 @@ impl ServerStatements {
     pub(crate) fn clear(&mut self) {
         self.by_key.clear();
         self.bytes = 0;
+        self.any_otherwise = false;
         self.replies.clear();
         self.leaving.clear();
     }

@@ -28,11 +28,14 @@ fn settles(entry: &Entry, verb: Verb) -> Settles {
     const BEFORE: [u16; 4] = [1399, WRONG_ARGUMENTS, 1243, 1835];
     const READ_ONLY_TRANSACTION: u16 = 1792;
     const NO_SUCH_TABLE: u16 = 1146;
+    const TABLE_NOT_LOCKED: u16 = 1100;
     /// What rows do not take, in order: ER_BAD_NULL_ERROR, ER_DUP_ENTRY, ER_SUBQUERY_NO_1_ROW,
     /// ER_WARN_DATA_OUT_OF_RANGE, WARN_DATA_TRUNCATED, ER_DIVISION_BY_ZERO,
     /// ER_TRUNCATED_WRONG_VALUE_FOR_FIELD, ER_DATA_TOO_LONG, ER_ROW_IS_REFERENCED_2, ER_NO_REFERENCED_ROW_2,
-    /// ER_SIGNAL_EXCEPTION, ER_DATA_OUT_OF_RANGE, ER_CHECK_CONSTRAINT_VIOLATED.
-    const BEHIND: [u16; 13] = [1048, 1062, 1242, 1264, 1265, 1365, 1366, 1406, 1451, 1452, 1644, 1690, 3819];
+    /// ER_SIGNAL_EXCEPTION, ER_DATA_OUT_OF_RANGE, ER_CHECK_CONSTRAINT_VIOLATED,
+    /// ER_TABLE_NOT_LOCKED_FOR_WRITE.
+    const BEHIND: [u16; 14] =
+        [1048, 1062, 1242, 1264, 1265, 1365, 1366, 1406, 1451, 1452, 1644, 1690, 3819, 1099];
     let outcome = &entry.outcome;
     let writes = matches!(verb, Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete);
     match outcome.error {
@@ -43,7 +46,7 @@ fn settles(entry: &Entry, verb: Verb) -> Settles {
         error if BEHIND.contains(&error) => Settles::Yes,
         // That of a function is raised when it is called.
         READ_ONLY_TRANSACTION if writes => Settles::No,
-        NO_SUCH_TABLE if outcome.lacks_own_table => Settles::No,
+        NO_SUCH_TABLE | TABLE_NOT_LOCKED if outcome.lacks_own_table => Settles::No,
         _ => Settles::Perhaps,
     }
 }

@@ -30,6 +30,8 @@ const ZERO: &[u8] = b"(0)";
 const PARSE_ERROR: u16 = 1064;
 /// ER_NO_SUCH_TABLE.
 const NO_SUCH_TABLE: u16 = 1146;
+/// ER_TABLE_NOT_LOCKED.
+const TABLE_NOT_LOCKED: u16 = 1100;
 
 impl Back {
     pub(super) fn read_reply(
@@ -328,7 +330,8 @@ impl Back {
         }
         let text = entry.key.as_ref().map(|key| &*key.text);
         let is_own = |it: &Text| says::names_missing(&it.text, it.shape.schema.as_deref(), err.message);
-        entry.outcome.lacks_own_table = err.code == NO_SUCH_TABLE && text.is_some_and(is_own);
+        let lacks_one = matches!(err.code, NO_SUCH_TABLE | TABLE_NOT_LOCKED);
+        entry.outcome.lacks_own_table = lacks_one && text.is_some_and(is_own);
         entry.outcome.state = err.sqlstate.try_into().ok();
         entry.outcome.conditions = None;
         if let Some(front) = way.front.as_deref_mut() {
