@@ -206,17 +206,18 @@ pub(crate) fn text(class: &Class, text: &[u8], answers: &Answers<'_>, about_last
     let several = class.statements > 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
     let about_last = about_last && asks_about_last(class);
     let found_moves = about_last && crate::says::found_moves(class, text, answers.flavour);
-    if about_last && class.verb == Verb::Show && class.statements == 1 {
+    if about_last && matches!(class.verb, Verb::Show | Verb::Get) && class.statements == 1 {
         let end = if class.first_end == 0 { text.len() } else { class.first_end as usize };
+        // A comment behind it is answered, too.
         let (head, rest) = text.split_at_checked(end)?;
+        if class.verb == Verb::Get {
+            let set = crate::warnings::diagnostics(head, answers.diagnostics?, answers.row_count)?;
+            return Some([&set, rest].concat().into());
+        }
         if let Some(errors) = crate::says::show_count(head) {
             let shown = count_shown(answers.warning_counts?, errors);
-            // A comment behind it is answered, too.
             return Some([shown.as_bytes(), rest].concat().into());
         }
-    }
-    if about_last && class.verb == Verb::Get && class.statements == 1 {
-        return crate::warnings::diagnostics(text, answers.diagnostics?, answers.row_count).map(Into::into);
     }
     let mut places = if about_last { warning_counts(class, text, answers) } else { Vec::new() };
     for call in class.calls() {

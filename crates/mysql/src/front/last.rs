@@ -59,6 +59,11 @@ pub(crate) fn opens_nothing(verb: Verb) -> bool {
     )
 }
 
+/// The text was one statement, without a comment behind it that had an OK of its own.
+fn is_alone(class: &Class, outcome: &Outcome) -> bool {
+    class.statements == 1 && outcome.results <= 1
+}
+
 /// ROW_COUNT() is behind this command what it was.
 fn leaves_row_count(command: Command) -> bool {
     matches!(
@@ -83,7 +88,7 @@ impl Request {
 
     /// The session counts the same rows behind it as before, whosever they were.
     pub(crate) fn leaves_rows(&self, outcome: &Outcome, flavour: Flavour) -> bool {
-        let only_gets = self.class.statements == 1 || self.first_of_gets() == Some(0);
+        let only_gets = is_alone(&self.class, outcome) || self.first_of_gets() == Some(0);
         let gets = self.command == Command::Query && self.class.verb == Verb::Get && only_gets;
         !outcome.failed && (gets || leaves_row_count(self.command)) || looks_in_vain(self, outcome, flavour)
     }
@@ -136,7 +141,7 @@ impl Front {
         self.has_run();
         self.last_server = server;
         self.conditions = outcome.conditions;
-        let gets = class.verb == Verb::Get && class.statements == 1;
+        let gets = class.verb == Verb::Get && is_alone(class, outcome);
         let ends_with_get = class.statements > 1 && request.says.has(Says::ENDS_WITH_GET) && !outcome.failed;
         if gets && outcome.warnings > 0 || ends_with_get && outcome.got_nothing {
             // There was no such condition.
@@ -580,9 +585,21 @@ impl Front {
             return Leaves::Nothing;
         }
         let single = class.statements == 1 && !class.doubtful;
+        let asks = match class.verb {
+            Verb::Get => true,
+            verb => verb == Verb::Show && class.uses.contains(Uses::WARNINGS),
+        };
         match (class.verb, self.traits.flavour) {
-            (Verb::Get, _) if single => Leaves::All,
-            (Verb::Show, _) if single && class.uses.contains(Uses::WARNINGS) => Leaves::All,
+            // Where they run several statements, a comment behind it is one, which takes them away on MySQL.
+            (_, flavour)
+                if single
+                    && asks
+                    && (flavour == Flavour::MariaDb
+                        || !self.state.multi_statements
+                        || says::is_all_of(class, text)) =>
+            {
+                Leaves::All
+            }
             (Verb::Get | Verb::Show, Flavour::MySql)
                 if class.statements > 1 && !class.doubtful && says::only_asks(text) =>
             {
