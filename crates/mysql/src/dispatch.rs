@@ -515,12 +515,16 @@ impl Back {
         let untyped = executes && statement.params > 0 && statement.types.is_empty();
         // Long data may leave an error in the statement, which nobody else must meet.
         let alone = cursor || untyped || executes && otherwise && !unknown || !statement.long_data.is_empty();
-        let alone = alone || stays && self.statements.touch(&statement.key(client, number, true)).is_some();
+        let alone = alone || stays && self.statements.has_own(&statement.key(client, number, true));
         let mut key = statement.key(client, number, alone);
         if stays && !untyped {
             self.statements.take_over(statement, &key);
         }
-        if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute) {
+        if self.settles_types && key.private.is_some() && runs && !cursor && !statement.cursor && !stays {
+            self.statements.give_up_if_it_had_a_cursor(&key);
+        }
+        // Nor with answers in it. What it asks about ran on this server, where its client stays.
+        if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute && !stays) {
             let Text { shape, variables, .. } = &*statement.text;
             let text = Text::new(shape.clone(), variables.clone(), found.text.into(), found.names);
             key = Key { private: Some((client, number)), ..Key::fresh(Arc::new(text)) };

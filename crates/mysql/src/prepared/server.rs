@@ -35,6 +35,9 @@ pub(crate) struct ServerStatement {
     /// It was executed under other modes than those it was prepared under: where a table of it was flushed,
     /// the server has prepared it again under those.
     otherwise: bool,
+    /// A cursor was opened on it: where that was its first execution, MySQL answers one without a cursor
+    /// wrongly.
+    pub had_cursor: bool,
     used: u64,
 }
 
@@ -119,7 +122,8 @@ impl ServerStatements {
         self.close(&key, out);
         let kinds = reply.kinds();
         let (types, answered, used) = (Box::default(), false, self.clock);
-        self.by_key.insert(key, ServerStatement { id, types, kinds, answered, otherwise: false, used });
+        let copy = ServerStatement { id, types, kinds, answered, otherwise: false, had_cursor: false, used };
+        self.by_key.insert(key, copy);
         self.bytes += text.text.len();
         let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
         self.replies.insert(text, Said { reply, state, copies });
@@ -243,10 +247,15 @@ impl ServerStatements {
         }
     }
 
+    /// There is a copy of this key, and of its text.
+    pub(crate) fn has_own(&self, key: &Key) -> bool {
+        self.by_key.get(key).is_some_and(|copy| !copy.answered)
+    }
+
     /// The copy that this client's statement has used so far becomes the one of this key, where there is
     /// none.
     pub(crate) fn take_over(&mut self, statement: &ClientStatement, to: &Key) {
-        if to.private.is_none() || self.by_key.contains_key(to) {
+        if to.private.is_none() || self.has_own(to) {
             return;
         }
         let fresh = Key::fresh(statement.text.clone());
@@ -255,6 +264,13 @@ impl ServerStatements {
         let found = [executed, fresh].into_iter().find(|key| self.by_key.contains_key(key));
         if let Some(from) = found {
             self.rename(&from, to.clone());
+        }
+    }
+
+    /// One without a cursor is about to be executed.
+    pub(crate) fn give_up_if_it_had_a_cursor(&mut self, key: &Key) {
+        if self.by_key.get(key).is_some_and(|copy| copy.had_cursor) {
+            self.give_up(key);
         }
     }
 
@@ -283,7 +299,9 @@ impl ServerStatements {
         self.bytes += own.text.text.len();
         let said = self.replies.entry(own.text.clone()).or_insert(Said { reply, state: 0, copies: 0 });
         said.copies += 1;
-        self.by_key.insert(own, ServerStatement { id, types, kinds, answered: true, otherwise: false, used });
+        let (otherwise, had_cursor) = (false, true);
+        let copy = ServerStatement { id, types, kinds, answered: true, otherwise, had_cursor, used };
+        self.by_key.insert(own, copy);
     }
 
     /// A copy is executed: not one with the answer of another execution.

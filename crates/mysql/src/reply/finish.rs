@@ -238,6 +238,11 @@ impl Back {
                         statement.cursor = self.status & status::CURSOR_EXISTS != 0
                             && entry.reply.rows == 0
                             && !entry.outcome.failed;
+                        if statement.cursor
+                            && let Some(copy) = entry.key.as_ref().and_then(|key| self.statements.touch(key))
+                        {
+                            copy.had_cursor = true;
+                        }
                         if let Some(key) = entry.key.as_ref().filter(|_| entry.answered) {
                             let own = Key { private: Some(executor), ..Key::fresh(statement.text.clone()) };
                             match statement.cursor {
