@@ -514,14 +514,18 @@ impl Back {
         // Where its client has told no types yet, a server would take those that another client told it.
         let untyped = executes && statement.params > 0 && statement.types.is_empty();
         // Long data may leave an error in the statement, which nobody else must meet.
-        let alone = cursor || untyped || executes && otherwise && !unknown || !statement.long_data.is_empty();
-        let alone = alone || stays && self.statements.has_own(&statement.key(client, number, true));
+        let alone = cursor || untyped || executes && otherwise || !statement.long_data.is_empty();
+        let own = (otherwise || unknown).then(|| statement.key(client, number, true));
+        let goes_on = |own: &Key| unknown && executes && self.statements.has_own(own);
+        let alone = alone || own.as_ref().is_some_and(goes_on);
         let mut key = statement.key(client, number, alone);
-        if stays && !untyped {
-            self.statements.take_over(statement, &key);
-        }
-        if self.settles_types && key.private.is_some() && runs && !cursor && !statement.cursor && !stays {
-            self.statements.give_up_if_it_had_a_cursor(&key);
+        // Nobody else's execution is on its way on it.
+        let is_on_its_way = |other: &Entry| other.key.as_ref().is_some_and(|key| key.text == statement.text);
+        if let Some(own) = own.filter(|_| otherwise && !untyped)
+            && !self.queue.iter().any(is_on_its_way)
+        {
+            let closes = self.settles_types && !cursor && !statement.cursor;
+            self.statements.take_over(statement, &own, closes, stays);
         }
         // Nor with answers in it. What it asks about ran on this server, where its client stays.
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute && !stays) {
@@ -557,9 +561,6 @@ impl Back {
                 self.statements.give_up(&key);
             }
             has_kinds = !statement.kinds.is_empty() && !key.settles_nothing();
-        }
-        if runs {
-            self.statements.note_modes(&key, otherwise, unknown);
         }
         let bound = self.statements.touch(&key).map(|copy| copy.types == statement.types);
         let len = Header::read(request).map_or(0, |header| header.len + statement.types.len());

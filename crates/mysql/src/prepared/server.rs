@@ -32,9 +32,6 @@ pub(crate) struct ServerStatement {
     /// Of another text than its key's, with an answer in it that holds for one execution: only the cursor of
     /// that is of use.
     answered: bool,
-    /// It was executed under other modes than those it was prepared under: where a table of it was flushed,
-    /// the server has prepared it again under those.
-    otherwise: bool,
     /// A cursor was opened on it: where that was its first execution, MySQL answers one without a cursor
     /// wrongly.
     pub had_cursor: bool,
@@ -62,8 +59,6 @@ pub(crate) struct ServerStatements {
     most: usize,
     /// Bytes of the texts, counted for each copy.
     bytes: usize,
-    /// Some copy may have been executed under other modes than its own.
-    any_otherwise: bool,
     clock: u64,
 }
 
@@ -77,7 +72,6 @@ impl ServerStatements {
             leaving,
             most: most.max(1),
             bytes: 0,
-            any_otherwise: false,
             clock: 0,
         }
     }
@@ -122,7 +116,7 @@ impl ServerStatements {
         self.close(&key, out);
         let kinds = reply.kinds();
         let (types, answered, used) = (Box::default(), false, self.clock);
-        let copy = ServerStatement { id, types, kinds, answered, otherwise: false, had_cursor: false, used };
+        let copy = ServerStatement { id, types, kinds, answered, had_cursor: false, used };
         self.by_key.insert(key, copy);
         self.bytes += text.text.len();
         let copies = self.replies.get(&text).map_or(0, |said| said.copies) + 1;
@@ -252,40 +246,20 @@ impl ServerStatements {
         self.by_key.get(key).is_some_and(|copy| !copy.answered)
     }
 
-    /// The copy that this client's statement has used so far becomes the one of this key, where there is
-    /// none.
-    pub(crate) fn take_over(&mut self, statement: &ClientStatement, to: &Key) {
-        if to.private.is_none() || self.has_own(to) {
-            return;
-        }
+    /// The copy that all clients use becomes the one of this key, which is of one client's statement, if that
+    /// has none: it is as good as another that would be prepared. `closes`: an execution without a cursor is
+    /// to come, so one that had a cursor does not do, unless the statement cannot be prepared anew (`stays`).
+    pub(crate) fn take_over(&mut self, statement: &ClientStatement, own: &Key, closes: bool, stays: bool) {
         let fresh = Key::fresh(statement.text.clone());
         let settled = statement.settled.as_deref().map(|settled| settled.base.clone());
         let executed = Key { binding: settled, ..fresh.clone() };
-        let found = [executed, fresh].into_iter().find(|key| self.by_key.contains_key(key));
-        if let Some(from) = found {
-            self.rename(&from, to.clone());
+        let shared = [executed, fresh].into_iter().find(|key| self.by_key.contains_key(key));
+        let had_cursor = self.by_key.get(own).is_some_and(|copy| copy.had_cursor);
+        if closes && had_cursor && (shared.is_some() || !stays) {
+            self.give_up(own);
         }
-    }
-
-    /// One without a cursor is about to be executed.
-    pub(crate) fn give_up_if_it_had_a_cursor(&mut self, key: &Key) {
-        if self.by_key.get(key).is_some_and(|copy| copy.had_cursor) {
-            self.give_up(key);
-        }
-    }
-
-    /// A copy is about to be used, `otherwise`: under other modes than those it was prepared under. Only who
-    /// cannot have it prepared anew (`unknown`) goes on with one that this is true of.
-    pub(crate) fn note_modes(&mut self, key: &Key, otherwise: bool, unknown: bool) {
-        let stays = otherwise && unknown;
-        if !stays && !self.any_otherwise {
-            return;
-        }
-        self.any_otherwise = true;
-        let Some(copy) = self.by_key.get_mut(key) else { return };
-        copy.otherwise |= stays;
-        if copy.otherwise && !unknown && key.private.is_none() {
-            self.give_up(key);
+        if let Some(shared) = shared.filter(|_| !self.has_own(own)) {
+            self.rename(&shared, own.clone());
         }
     }
 
@@ -299,8 +273,7 @@ impl ServerStatements {
         self.bytes += own.text.text.len();
         let said = self.replies.entry(own.text.clone()).or_insert(Said { reply, state: 0, copies: 0 });
         said.copies += 1;
-        let (otherwise, had_cursor) = (false, true);
-        let copy = ServerStatement { id, types, kinds, answered: true, otherwise, had_cursor, used };
+        let copy = ServerStatement { id, types, kinds, answered: true, had_cursor: true, used };
         self.by_key.insert(own, copy);
     }
 
@@ -346,7 +319,6 @@ impl ServerStatements {
     pub(crate) fn clear(&mut self) {
         self.by_key.clear();
         self.bytes = 0;
-        self.any_otherwise = false;
         self.replies.clear();
         self.leaving.clear();
     }
