@@ -516,7 +516,8 @@ impl Back {
         // Long data may leave an error in the statement, which nobody else must meet.
         let alone = cursor || untyped || executes && otherwise || !statement.long_data.is_empty();
         let own = (otherwise || unknown).then(|| statement.key(client, number, true));
-        let goes_on = |own: &Key| unknown && executes && self.statements.has_own(own);
+        let closes = self.settles_types && !cursor && !statement.cursor;
+        let goes_on = |own: &Key| unknown && executes && self.statements.serves_on(statement, own, closes);
         let alone = alone || own.as_ref().is_some_and(goes_on);
         let mut key = statement.key(client, number, alone);
         // Nobody else's execution is on its way on it.
@@ -524,7 +525,6 @@ impl Back {
         if let Some(own) = own.filter(|_| otherwise && !untyped)
             && !self.queue.iter().any(is_on_its_way)
         {
-            let closes = self.settles_types && !cursor && !statement.cursor;
             self.statements.take_over(statement, &own, closes, stays);
         }
         // Nor with answers in it. What it asks about ran on this server, where its client stays.

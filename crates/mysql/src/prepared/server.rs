@@ -241,19 +241,30 @@ impl ServerStatements {
         }
     }
 
-    /// There is a copy of this key, and of its text.
-    pub(crate) fn has_own(&self, key: &Key) -> bool {
-        self.by_key.get(key).is_some_and(|copy| !copy.answered)
+    /// The copy of this key, which is of one client's statement, is of its text.
+    fn has_own(&self, own: &Key) -> bool {
+        self.by_key.get(own).is_some_and(|copy| !copy.answered)
     }
 
-    /// The copy that all clients use becomes the one of this key, which is of one client's statement, if that
-    /// has none: it is as good as another that would be prepared. `closes`: an execution without a cursor is
-    /// to come, so one that had a cursor does not do, unless the statement cannot be prepared anew (`stays`).
-    pub(crate) fn take_over(&mut self, statement: &ClientStatement, own: &Key, closes: bool, stays: bool) {
+    /// The copy of a statement that all clients use.
+    fn shared_copy(&self, statement: &ClientStatement) -> Option<Key> {
         let fresh = Key::fresh(statement.text.clone());
         let settled = statement.settled.as_deref().map(|settled| settled.base.clone());
         let executed = Key { binding: settled, ..fresh.clone() };
-        let shared = [executed, fresh].into_iter().find(|key| self.by_key.contains_key(key));
+        [executed, fresh].into_iter().find(|key| self.by_key.contains_key(key))
+    }
+
+    /// There is such a copy and no other one would do better. `closes`: an execution without a cursor is to
+    /// come, which one that had a cursor may answer wrongly.
+    pub(crate) fn serves_on(&self, statement: &ClientStatement, own: &Key, closes: bool) -> bool {
+        let had_cursor = || self.by_key.get(own).is_some_and(|copy| copy.had_cursor);
+        self.has_own(own) && !(closes && had_cursor() && self.shared_copy(statement).is_some())
+    }
+
+    /// The copy that all clients use becomes the one of this key, if that has none: it is as good as another
+    /// that would be prepared. With `stays` the statement cannot be prepared anew.
+    pub(crate) fn take_over(&mut self, statement: &ClientStatement, own: &Key, closes: bool, stays: bool) {
+        let shared = self.shared_copy(statement);
         let had_cursor = self.by_key.get(own).is_some_and(|copy| copy.had_cursor);
         if closes && had_cursor && (shared.is_some() || !stays) {
             self.give_up(own);
