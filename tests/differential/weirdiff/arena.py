@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 
-from . import known, script as scripts, shrink
+from . import dense as weirdense, known, script as scripts, shrink
 from .fair import fair
 from .side import Difference, Player, Stuck, compare
 from .weirs import ROOT, Weirs
@@ -535,6 +535,21 @@ def replay(paths, args, report):
     return played
 
 
+def dense(what, args, report):
+    """Plays what `dense.py` writes. Returns how many were played."""
+    played = 0
+    for kind in args.databases or databases_up():
+        worker = Worker(kind, 90 + args.number, args)
+        try:
+            seed = args.seed if args.seed is not None else random.SystemRandom().randrange(1, 1 << 31)
+            for name, script in weirdense.of(what, kind, worker.place.admin.ask, seed, args.sessions or 100):
+                played += 1
+                replay_one(worker, name.replace("/", ":"), script, args, report)
+        finally:
+            worker.close()
+    return played
+
+
 def replay_one(worker, path, script, args, report):
     name = f"{os.path.basename(path)}[{script.database}]"
     found = None
@@ -564,7 +579,11 @@ def replay_one(worker, path, script, args, report):
 def run(args):
     report = Report(args)
     wanted = args.databases or databases_up()
-    if args.replay or args.cases:
+    if args.dense:
+        if not dense(args.dense, args, report):
+            print("no script was played")
+            report.failed += 1
+    elif args.replay or args.cases:
         paths = args.replay or sorted(glob.glob(os.path.join(HERE, "cases", "*.txt")))
         if not replay(paths, args, report):
             print("no script was played")
