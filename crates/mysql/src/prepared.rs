@@ -8,8 +8,9 @@
 //! it; there is one copy per server, text, shape of the session (schema, charset, sql_mode and whatever else
 //! fixes a statement's meaning when it is prepared) and, on MySQL, kind of parameters it was executed with
 //! (see [`crate::binding`]); a statement with an open cursor or with long data has a copy of its own, so that
-//! no other statement of the same text closes or fills it; the number of statements on a server never exceeds
-//! its bound.
+//! no other statement of the same text closes or fills it; so has one that is executed in another mode than
+//! it was prepared in, which takes over the copy that is there, so that it stays what it was made of; the
+//! number of statements on a server never exceeds its bound.
 
 mod client;
 mod server;
