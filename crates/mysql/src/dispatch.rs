@@ -516,7 +516,9 @@ impl Back {
         // Long data may leave an error in the statement, which nobody else must meet.
         let alone = cursor || untyped || executes && otherwise || !statement.long_data.is_empty();
         let own = (otherwise || unknown).then(|| statement.key(client, number, true));
-        let closes = self.settles_types && !cursor && !statement.cursor;
+        // A copy that has the data of this execution stays.
+        let has_data = executes && statement.sent_ahead;
+        let closes = self.settles_types && !cursor && !statement.cursor && !has_data;
         let goes_on = |own: &Key| unknown && executes && self.statements.serves_on(statement, own, closes);
         let alone = alone || own.as_ref().is_some_and(goes_on);
         let mut key = statement.key(client, number, alone);
@@ -527,7 +529,8 @@ impl Back {
         {
             self.statements.take_over(statement, &own, closes, stays);
         }
-        // Nor with answers in it. What it asks about ran on this server, where its client stays.
+        // What cannot be prepared again cannot have answers in it either: what it asks about ran on this server,
+        // where its client stays.
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute && !stays) {
             let Text { shape, variables, .. } = &*statement.text;
             let text = Text::new(shape.clone(), variables.clone(), found.text.into(), found.names);
