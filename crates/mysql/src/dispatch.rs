@@ -529,7 +529,7 @@ impl Back {
         {
             self.statements.take_over(statement, &own, closes, stays);
         }
-        // What cannot be prepared again cannot have answers in it either: what it asks about ran on this server,
+        // What cannot be prepared again can have no answers in it: what it asks about ran on this server,
         // where its client stays.
         if let Some(found) = answered.filter(|_| entry.command == Command::StmtExecute && !stays) {
             let Text { shape, variables, .. } = &*statement.text;
