@@ -96,7 +96,7 @@ pub(crate) fn shows(class: &Class, text: &[u8], flavour: Flavour) -> Shows {
         return Shows::Other;
     }
     let mut words = Words::new(text).skip(1);
-    let Some(mut what) = words.next() else { return Shows::Other };
+    let Some(what) = words.next() else { return Shows::Other };
     let any = |what: &Piece<'_>, list: &[&[u8]]| list.iter().any(|word| what.is(word));
     if verb == Verb::Explain {
         let statements: [&[u8]; 13] = [
@@ -121,6 +121,12 @@ pub(crate) fn shows(class: &Class, text: &[u8], flavour: Flavour) -> Shows {
             false => Shows::Other,
         };
     }
+    shown(what, words, flavour)
+}
+
+/// What SHOW makes of FOUND_ROWS(): of its second word, and what follows.
+fn shown<'t>(mut what: Piece<'t>, mut words: impl Iterator<Item = Piece<'t>>, flavour: Flavour) -> Shows {
+    let any = |what: &Piece<'_>, list: &[&[u8]]| list.iter().any(|word| what.is(word));
     if any(&what, &[b"FULL", b"SESSION", b"GLOBAL", b"EXTENDED"]) {
         match words.next() {
             Some(next) => what = next,
@@ -558,25 +564,38 @@ pub(crate) fn asks_nothing(statements: Option<&[u8]>) -> bool {
     !Words::new(statements.unwrap_or_default()).any(asks)
 }
 
-/// One of the SELECTs at the head of a text of several statements uses a table, and none before it asks for a
-/// system variable.
-pub(crate) fn selects_open_a_table(text: &[u8]) -> bool {
+/// MariaDB: a statement at the head of a text of several uses a table, or is a SHOW that makes one of what it
+/// shows. Before it stand only such as ask for no warnings: SELECT, SET, DO, USE and transaction control,
+/// without system variables.
+pub(crate) fn head_opens_a_table(text: &[u8]) -> bool {
+    let writes: [&[u8]; 4] = [b"INSERT", b"REPLACE", b"UPDATE", b"DELETE"];
+    let asks_nothing: [&[u8]; 8] =
+        [b"SELECT", b"SET", b"DO", b"USE", b"START", b"COMMIT", b"ROLLBACK", b"SAVEPOINT"];
     let mut start = 0;
     let ends = Words::new(text).filter(|piece| piece.is(b";")).map(|piece| piece.start());
     for end in ends.chain([text.len()]) {
         let statement = text.get(start..end).unwrap_or_default();
-        if !Words::new(statement).next().is_some_and(|piece| piece.is(b"SELECT")) {
-            return false;
+        let mut words = Words::new(statement);
+        let Some(first) = words.next() else { return false };
+        let is_one_of = |list: &[&[u8]]| list.iter().any(|word| first.is(word));
+        if first.is(b"SHOW") {
+            return shows_a_table(words);
         }
-        if names_a_table(statement) {
+        if is_one_of(&writes) || is_one_of(&asks_nothing) && names_a_table(statement) {
             return true;
         }
-        if statement.windows(2).any(|pair| pair == b"@@") {
+        if !is_one_of(&asks_nothing) || statement.windows(2).any(|pair| pair == b"@@") {
             return false;
         }
         start = end + 1;
     }
     false
+}
+
+/// MariaDB: SHOW of what stands behind it makes a table of what it shows.
+pub(crate) fn shows_a_table<'t>(mut words: impl Iterator<Item = Piece<'t>>) -> bool {
+    let Some(what) = words.next() else { return false };
+    !what.is(b"COUNT") && shown(what, words, Flavour::MariaDb) == Shows::Rows
 }
 
 /// All those places.

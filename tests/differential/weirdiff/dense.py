@@ -2,40 +2,18 @@
 
 Owns: those scripts. `settings`: each setting of a session that the server has, set in several forms by two clients at once, and taken back.
 `statements`: sessions about prepared statements alone: modes, what keeps a server, cursors, tables made anew. `warnings`: what each kind of
-statement, executed or prepared, makes of the warnings of the one before it (MySQL, MariaDB).
+statement, executed or prepared, makes of the warnings of the one before it (MySQL, MariaDB). The others: see subjects.py.
 
 Must not know: how scripts are played.
 """
 
-import json
 import random
 
-from . import script as scripts
+from . import subjects
+from .script import Writer
 
-KINDS = ("settings", "statements", "warnings")
+KINDS = ("settings", "statements", "warnings", *subjects.KINDS)
 ADMIN_ONLY = ("debug", "gtid", "sql_log", "binlog", "wsrep", "server_id")
-
-
-class Writer:
-    """A script, line by line."""
-
-    def __init__(self, kind, servers, *clients):
-        self.lines = [f"database {kind}", f"servers {servers}", *(f"{name} connect {{}}" for name in clients)]
-
-    def add(self, client, *messages):
-        """Sent in one go by a client that may keep its server behind it."""
-        self.lines.append(f"{client}! {json.dumps(messages, ensure_ascii=False)}")
-
-    def ask(self, client, *texts):
-        """Each by itself, and none of them keeps a server."""
-        self.lines += [f"{client} {json.dumps([['Q', text]], ensure_ascii=False)}" for text in texts]
-
-    def query(self, client, *texts):
-        for text in texts:
-            self.add(client, ["Q", text])
-
-    def script(self):
-        return scripts.parse("\n".join(self.lines) + "\n")
 
 
 def of(what, kind, ask, seed, count):
@@ -45,6 +23,9 @@ def of(what, kind, ask, seed, count):
     elif what == "statements":
         for number in range(seed, seed + count):
             yield f"statements {number}", (statements_pg if kind == "postgres" else statements_my)(kind, random.Random(number))
+    elif what in subjects.KINDS:
+        for number in range(seed, seed + count):
+            yield f"{what} {number}", subjects.session(what, kind, random.Random(number))
     elif kind != "postgres":
         yield from warnings(kind)
 

@@ -134,3 +134,25 @@ def parse_act(line):
     if what in ("quit", "vanish"):
         return Act(client, what, None, keeps)
     raise ValueError(f"unknown act {what}")
+
+
+class Writer:
+    """Writes a script, line by line."""
+
+    def __init__(self, kind, servers, *clients):
+        self.lines = [f"database {kind}", f"servers {servers}", *(f"{name} connect {{}}" for name in clients)]
+
+    def add(self, client, *messages):
+        """Sent in one go by a client that may keep its server behind it."""
+        self.lines.append(f"{client}! {json.dumps(messages, ensure_ascii=False)}")
+
+    def ask(self, client, *texts):
+        """Each by itself, and none of them keeps a server."""
+        self.lines += [f"{client} {json.dumps([['Q', text]], ensure_ascii=False)}" for text in texts]
+
+    def query(self, client, *texts):
+        for text in texts:
+            self.add(client, ["Q", text])
+
+    def script(self):
+        return parse("\n".join(self.lines) + "\n")

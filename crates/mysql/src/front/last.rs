@@ -640,15 +640,11 @@ impl Front {
     }
 }
 
-/// MariaDB: the first of several statements, or one behind nothing but SELECTs, uses a table. What the
-/// statement before the text has left is gone then, whatever follows.
+/// MariaDB: one of several statements uses a table, and those before it ask for nothing. What the statement
+/// before the text has left is gone then, whatever follows.
 fn head_opens_a_table(class: &Class, text: &[u8]) -> bool {
     let is_read = class.statements > 1 && !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-    match class.verb {
-        Verb::Insert | Verb::Replace | Verb::Update | Verb::Delete => is_read,
-        Verb::Select => is_read && says::selects_open_a_table(text),
-        _ => false,
-    }
+    is_read && says::head_opens_a_table(text)
 }
 
 /// MariaDB: EXPLAIN of a table, or of what writes.
@@ -659,9 +655,7 @@ fn opens_a_table_to_explain(text: &[u8]) -> bool {
 /// MariaDB: SHOW, be it the first of several statements, makes a table of what it shows.
 fn opens_a_table_to_show(class: &Class, text: &[u8]) -> bool {
     let is_read = !class.doubtful && !class.uses.contains(Uses::EXECUTABLE_COMMENT);
-    is_read
-        && says::shows(class, text, Flavour::MariaDb) == Shows::Rows
-        && !Words::new(text).nth(1).is_some_and(|what| what.is(b"COUNT"))
+    is_read && says::shows_a_table(Words::new(text).skip(1))
 }
 
 /// MariaDB: SHOW or DESCRIBE looked for a table or a schema in vain, having opened the one in which it puts
