@@ -6,6 +6,8 @@ import contextlib
 import functools
 import json
 import os
+import signal
+import socket
 import threading
 import urllib.error
 
@@ -40,6 +42,16 @@ def server():
         wire.ask(f"insert into {table} values {','.join(f'({i}, 0)' for i in range(CLIENTS))}")
         if KIND == "postgres":
             wire.ask("grant all on counted to public")
+            wire.ask("create table big as select i from generate_series(1, 20000) i")
+            wire.ask("create unique index on big (i)")
+            wire.ask("grant select on big to public")
+            wire.ask("analyze big")
+            # Code for its plan would be made for a tenth of a second: it would always be slow.
+            wire.ask("alter system set jit = off")
+            wire.ask("select pg_reload_conf()")
+        else:
+            wire.ask("create table app.big (i int primary key)")
+            wire.ask(f"insert into app.big values {','.join(f'({i})' for i in range(1, 20001))}")
     return private
 
 
@@ -193,6 +205,107 @@ def a_panic_costs_the_clients_of_one_worker_and_nothing_else(_context):
         for client in clients:
             client.close()
         eventually(lambda: in_transaction(admin) == 0, "nothing is left open")
+
+
+# Only reads; some tenths of a second.
+HEAVY = "select count(*) from big a, big b where a.i + b.i < 0 and a.i < {}"
+
+
+def send(wire, sql):
+    if KIND == "postgres":
+        wire.send(pgwire.query(sql))
+    else:
+        wire.command(mywire.QUERY, sql)
+
+
+def answer(wire):
+    """The first row, or `None` for a client that has lost its connection before."""
+    with or_refused():
+        if KIND == "postgres":
+            return next((pgwire.row(body)[0] for kind, body in wire.until("Z") if kind == "D"), None)
+        return next((mywire.text_row(packet)[0] for what, packet in wire.reply() if what == "row"), None)
+    return None
+
+
+def is_cancelled(w, slow):
+    if KIND == "postgres":
+        with socket.create_connection(("127.0.0.1", w.target().port)) as s:
+            s.sendall(pgwire.cancel_request(slow.pid, slow.secret))
+            with contextlib.suppress(ConnectionError):
+                s.recv(1)
+    else:
+        with or_refused(), mywire.Wire(w.target()) as other:
+            other.ask(f"kill query {slow.thread_id}")
+
+
+def they_ask_the_same(w, _admin, first, others, then):
+    """While the only server is in another's transaction; the first of them asks for the others as well."""
+    with wires.Wire(w.target()) as holder:
+        holder.ask("begin")
+        holder.ask("select 1 from counted where i = 1")
+        for i, wire in enumerate((first, *others)):
+            send(wire, "select 'the same'")
+            eventually(lambda i=i: w.metric("weir_waiting_clients", protocol=PROTOCOL) == i + 1, "it waits")
+        if then:
+            then(w, first)
+        with or_refused():
+            holder.ask("commit")
+    return ["the same" for _ in others]
+
+
+def one_is_slow(w, admin, first, others, then):
+    """The others ask behind it, on the same server."""
+    # All is there when Weir looks again.
+    w.signal(signal.SIGSTOP)
+    send(first, HEAVY.format(200))
+    for i, other in enumerate(others):
+        send(other, f"select 'other {i}'")
+    w.signal(signal.SIGCONT)
+    if then:
+        eventually(lambda: running(admin) >= 1, "the slow one runs")
+        then(w, first)
+    return [f"other {i}" for i in range(len(others))]
+
+
+# Places that load does not get to by itself.
+SHARED_PLACES = {
+    "echo": (they_ask_the_same, None), "part": (they_ask_the_same, lambda _, first: first.vanish()),
+    "scatter": (they_ask_the_same, lambda _, first: first.vanish()), "take_back": (one_is_slow, None), "kill": (one_is_slow, is_cancelled),
+    "client_timer": (one_is_slow, None),
+}
+
+
+@weir
+def a_panic_where_clients_share_gives_nobody_anothers_answer(_context):
+    """Of one worker and one server: all are on it, or wait for it, when it happens."""
+    settings = ["workers=1", "pool.default_pool_size=1", "pool.share_answers=true", "limits.client_idle_timeout=2"]
+    for place, (share, then) in SHARED_PLACES.items():
+        with start(most=1_000, settings=settings) as w, wires.Wire(server().superuser()) as admin:
+            with wires.Wire(w.target()) as wire:
+                # What is new, or has been slow, shares with nobody.
+                for sql in (HEAVY.format(0), "select 'known'") * 60:
+                    wire.ask(sql)
+            first, *others = [wires.Wire(w.target()) for _ in range(8)]
+            assert first.ask(f"select 'weir panics at {place}'") == [[f"weir panics at {place}"]]
+            wanted = share(w, admin, first, others, then)
+            eventually(lambda w=w: panics(w) == 1, f"a panic at {place}")
+            got = [answer(other) for other in others]
+            assert all(one in (None, due) for one, due in zip(got, wanted, strict=True)), (place, got)
+            for i in range(3):
+                with wires.Wire(w.target()) as wire:
+                    assert wire.ask(f"select 'after {i}'") == [[f"after {i}"]]
+            for name in ("weir_waiting_clients", "weir_pinned_servers"):
+                assert w.metric(name, protocol=PROTOCOL) == 0, (place, name)
+            eventually(lambda a=admin: running(a) == 0 == in_transaction(a), f"{place}: nothing runs for nobody")
+            eventually(lambda w=w, a=admin: connections(a) == w.metric("weir_server_connections", protocol=PROTOCOL) <= 1,
+                       f"{place}: Weir has the server it says")
+            assert panics(w) == 1
+
+
+def running(admin):
+    if KIND == "postgres":
+        return int(admin.ask("select count(*) from pg_stat_activity where state = 'active' and query like 'select count(*) from big a%'")[0][0])
+    return int(admin.ask("select count(*) from information_schema.processlist where info like 'select count(*) from big a%'")[0][0])
 
 
 @weir

@@ -52,9 +52,9 @@ HOLDS_PG = {
         "SELECT pg_advisory_unlock(803), pg_advisory_unlock(804)", "INSERT INTO tlock VALUES (805)", "SELECT * FROM v_lock", "SELECT pg_advisory_unlock(7)",
         "CREATE TEMPORARY TABLE shadow AS SELECT 98 AS id, 'mine'::text AS v", "CREATE TEMPORARY TABLE tt (id int) ON COMMIT DELETE ROWS",
         "CREATE TEMPORARY TABLE shadow (id int, v text) ON COMMIT DROP", "CREATE TEMPORARY VIEW item AS SELECT 'temporary' AS x", "SELECT temp_it()",
-        "DROP TABLE IF EXISTS pg_temp.shadow", "DROP TABLE IF EXISTS tt", "DROP VIEW IF EXISTS pg_temp.item", "DISCARD TEMP", "INSERT INTO shadow VALUES (50, 'mine')",
+        "DROP TABLE IF EXISTS tt", "DISCARD TEMP", "INSERT INTO shadow VALUES (50, 'mine')",
         "INSERT INTO tt VALUES (1), (2)", "CREATE TEMPORARY SEQUENCE ts", "SELECT nextval('ts')", "DROP SEQUENCE IF EXISTS ts",
-        "CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 5'", "SELECT pg_temp.f()", "DROP FUNCTION IF EXISTS pg_temp.f()",
+        "CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 5'", "SELECT pg_temp.f()",
         "DECLARE c CURSOR FOR SELECT id FROM t ORDER BY id", "DECLARE h CURSOR WITH HOLD FOR SELECT id FROM t ORDER BY id", "FETCH 2 FROM h", "FETCH 1 FROM c",
         "MOVE 1 IN h", "CLOSE h", "CLOSE ALL", "LISTEN ch1", "UNLISTEN ch1", "UNLISTEN *", "PREPARE q1 AS SELECT * FROM shadow ORDER BY id", "EXECUTE q1",
         "DEALLOCATE q1", "DEALLOCATE ALL", "SELECT prepare_it()", "DISCARD ALL", "DISCARD PLANS", "SET search_path = a, public", "RESET search_path", "RESET ALL",
@@ -148,7 +148,7 @@ def session(what, kind, r):
             w.lines += [f"{client} {r.choice(['quit', 'vanish'])}", f"{client} connect {{}}"]
         elif chance < 0.07 and lists["commands"]:
             w.add(client, r.choice(lists["commands"]))
-        elif chance < 0.12:
+        elif chance < 0.12 and servers > 1:
             w.query(client, "; ".join(r.choice(does + asks) for _ in range(r.randint(2, 3))))
         else:
             text = r.choice(does if chance < 0.6 else asks)
