@@ -1,6 +1,7 @@
 //! The scanner's results for real statements, tables first.
 
 mod mysql;
+mod mysql_readings;
 mod oracle;
 mod postgres;
 mod postgres_calls;
