@@ -407,9 +407,11 @@ impl Says {
         ];
         let names: [&[u8]; 3] = [b"last_insert_id", b"identity", b"sql_auto_is_null"];
         let (mut begins, mut is_select, mut is_quiet, mut is_get) = (true, false, false, false);
-        // Behind DELETE; between UPDATE and its SET.
-        let (mut is_delete, mut is_update) = (false, false);
+        // Behind DELETE; in its statement; between UPDATE and its SET.
+        let (mut is_delete, mut deletes, mut is_update) = (false, false, false);
         let (mut statements, mut gets) = (0_u32, 0_u32);
+        // `CREATE TABLE` and its like have one of their own.
+        let mut own_table = false;
         for piece in Words::new(text) {
             if piece.is(b";") {
                 begins = true;
@@ -421,7 +423,9 @@ impl Says {
             let select = piece.is(b"SELECT");
             if begins {
                 (is_select, is_quiet) = (select, piece.is(b"SET") || piece.is(b"CREATE"));
-                is_get = piece.is(b"GET");
+                (is_get, deletes) = (piece.is(b"GET"), piece.is(b"DELETE"));
+                let of_tables: [&[u8]; 4] = [b"CREATE", b"ALTER", b"DROP", b"TRUNCATE"];
+                own_table = of_tables.iter().any(|word| piece.is(word));
                 gets = if is_get { gets + 1 } else { 0 };
                 // MySQL counts what they matched.
                 let counts = piece.is(b"UPDATE") || piece.is(b"DO");
@@ -442,13 +446,17 @@ impl Says {
                     self.0 &= !Says::SELECTS_BESIDES.0;
                 }
             } else {
-                self = self.with(Says::MAY_SET, select && !is_select);
-                self = self.with(Says::SELECTS_BESIDES, select && is_quiet);
+                // MySQL's other forms of a query.
+                let table = piece.is(b"TABLE") && !std::mem::take(&mut own_table);
+                let query = select || flavour == Flavour::MySql && (table || piece.is(b"ROW"));
+                self = self.with(Says::MAY_SET, query && !is_select);
+                self = self.with(Says::SELECTS_BESIDES, query && is_quiet);
                 // A DELETE from several tables, an UPDATE of them: they are read like those of a SELECT.
                 let joins = piece.is(b"JOIN") || piece.is(b"USING");
                 let several = joins || is_delete && !piece.is(b"FROM") || is_update && piece.is(b",");
                 self = self.with(Says::BREAKS_LATE, select || joins || is_delete && !piece.is(b"FROM"));
-                self = self.with(Says::MAY_SET, several && !is_select && flavour == Flavour::MariaDb);
+                let finds = deletes || !is_select && flavour == Flavour::MariaDb;
+                self = self.with(Says::MAY_SET, several && finds);
             }
             is_delete = begins && piece.is(b"DELETE");
             is_update = begins && piece.is(b"UPDATE") || !begins && is_update && !piece.is(b"SET");
@@ -475,7 +483,6 @@ pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
     if text.len() > TEXT_BYTES {
         return false;
     }
-    let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
     let words = || Words::new(text).skip(1);
     let one_table = |piece: &Piece<'_>| piece.is(b"FROM");
     let plain = [&b"LOW_PRIORITY"[..], b"QUICK", b"IGNORE"];
@@ -489,9 +496,32 @@ pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
     if verb == Verb::Create && !words().take(3).any(|piece| piece.is(b"TABLE")) {
         return false;
     }
-    let subquery = has(b"select") && words().any(|piece| piece.is(b"SELECT"));
-    let joins = has(b"join") && words().any(|piece| piece.is(b"JOIN"));
-    several || subquery || joins || verb == Verb::Delete && has(b"using")
+    if several || !may_have_a_query(text) {
+        return several;
+    }
+    // `CREATE TABLE t TABLE u`.
+    let mut own_table = verb == Verb::Create;
+    words().any(|piece| {
+        let table = piece.is(b"TABLE") && !std::mem::take(&mut own_table);
+        let query = table || [&b"SELECT"[..], b"ROW", b"JOIN"].iter().any(|word| piece.is(word));
+        query || verb == Verb::Delete && piece.is(b"USING")
+    })
+}
+
+/// One of the words that queries have stands in it, be it in a string.
+fn may_have_a_query(text: &[u8]) -> bool {
+    (0..text.len()).any(|at| {
+        let rest = text.get(at..).unwrap_or_default();
+        let word: &[u8] = match rest.first().map_or(0, u8::to_ascii_lowercase) {
+            b's' => b"select",
+            b't' => b"table",
+            b'r' => b"row",
+            b'j' => b"join",
+            b'u' => b"using",
+            _ => return false,
+        };
+        rest.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+    })
 }
 
 /// LIMIT stands in it, wherever.

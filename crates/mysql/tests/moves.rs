@@ -1,5 +1,5 @@
-//! `Front` and `Back` against packets of a server written by hand: what moves with a client to another server,
-//! what pins it, and what a reset leaves.
+//! `Front` and `Back` against packets of a server written by hand: what moves with a client to another
+//! server, what pins it, and what a reset leaves.
 
 mod common;
 

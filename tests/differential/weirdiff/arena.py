@@ -383,7 +383,8 @@ class Report:
         fleeting = again == "not seen again" or "seen 0" in again
         if fleeting and self.args.lenient:
             self.fleeting += 1
-            print(f"not seen again: {kind}, seed {seed}: {difference.to_text()[:600]}", flush=True)
+            most = 12_000 if difference.kind == "no answer" else 600
+            print(f"not seen again: {kind}, seed {seed}: {difference.to_text()[:most]}", flush=True)
             if self.args.findings:
                 with open(self.args.findings + ".fleeting", "a", encoding="utf-8") as out:
                     out.write(f"{kind}, seed {seed}: {difference.to_text()}\n\n{script.to_text()}\n")

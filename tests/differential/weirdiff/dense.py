@@ -2,7 +2,8 @@
 
 Owns: those scripts. `settings`: each setting of a session that the server has, set in several forms by two clients at once, and taken back.
 `statements`: sessions about prepared statements alone: modes, what keeps a server, cursors, tables made anew. `warnings`: what each kind of
-statement, executed or prepared, makes of the warnings of the one before it (MySQL, MariaDB). The others: see subjects.py.
+statement, executed or prepared, makes of the warnings of the one before it (MySQL, MariaDB). `counts`: the same of FOUND_ROWS() and ROW_COUNT(),
+alone and among others in one text. The others: see subjects.py.
 
 Must not know: how scripts are played.
 """
@@ -12,7 +13,7 @@ import random
 from . import subjects
 from .script import Writer
 
-KINDS = ("settings", "statements", "warnings", *subjects.KINDS)
+KINDS = ("settings", "statements", "warnings", "counts", *subjects.KINDS)
 ADMIN_ONLY = ("debug", "gtid", "sql_log", "binlog", "wsrep", "server_id")
 
 
@@ -27,7 +28,7 @@ def of(what, kind, ask, seed, count):
         for number in range(seed, seed + count):
             yield f"{what} {number}", subjects.session(what, kind, random.Random(number))
     elif kind != "postgres":
-        yield from warnings(kind)
+        yield from (warnings if what == "warnings" else counts)(kind)
 
 
 # --- Settings --------------------------------------------------------------------------------------------------------------------
@@ -271,7 +272,7 @@ ASKS = ["SHOW WARNINGS", "SHOW COUNT(*) ERRORS", "SELECT @@warning_count, @@erro
 
 
 def warnings(kind):
-    for number, between in enumerate(BETWEEN):
+    for number, between in enumerate((*COUNTED, *BETWEEN)):
         for form in ("text", "prepare", "execute"):
             w = Writer(kind, 2, "A", "B")
             if form == "execute":
@@ -284,3 +285,49 @@ def warnings(kind):
                 w.query("A", ASKS[(turn + number) % len(ASKS)])
             w.query("A", "ROLLBACK; UNLOCK TABLES")
             yield f"warnings {form} {between}", w.script()
+
+
+# --- Counts ----------------------------------------------------------------------------------------------------------------------
+
+# Beyond those of BETWEEN.
+COUNTED = [
+    "INSERT INTO w (who, n) SELECT v, n FROM t WHERE id < 3", "INSERT INTO w (who, n) SELECT v, n FROM t LIMIT 1", "INSERT INTO jobs TABLE nosuch",
+    "REPLACE INTO jobs TABLE jobs", "INSERT IGNORE INTO jobs TABLE jobs", "INSERT INTO w (who, n) VALUES ROW('a', 1), ROW('b', 2)", "SET @b = (TABLE item LIMIT 1)",
+    "SET @b = (VALUES ROW(3))", "DELETE FROM jobs WHERE id IN (TABLE tlog)", "DELETE FROM jobs WHERE id IN (VALUES ROW(2), ROW(3))", "CREATE TABLE d3 TABLE t",
+    "CREATE TABLE d3 AS VALUES ROW(1), ROW(2)", "UPDATE jobs SET n = (TABLE item LIMIT 1) WHERE id = 0", "DO (TABLE item LIMIT 1)", "REPLACE INTO u (k, n) SELECT id, n FROM t WHERE id < 3", "INSERT INTO own_a (n) VALUES ((SELECT count(*) FROM t))",
+    "INSERT INTO u (k, n) VALUES (1, 5) ON DUPLICATE KEY UPDATE n = n + 1", "INSERT INTO w (who, n) VALUES ('x', 1) RETURNING id", "INSERT INTO u (k, n) VALUES (1, 1)",
+    "UPDATE t SET n = n + 1 WHERE id < 3", "UPDATE t, u SET t.n = t.n + 1 WHERE t.id = u.k", "UPDATE t JOIN u ON u.k = t.id SET t.n = t.n + 1",
+    "UPDATE t SET n = (SELECT max(n) FROM u) WHERE id < 4", "UPDATE t SET n = n ORDER BY id LIMIT 2", "DELETE FROM jobs WHERE id > 2", "DELETE FROM jobs LIMIT 1",
+    "DELETE w FROM w JOIN t ON w.n = t.id", "DELETE FROM w USING w, t WHERE w.n = t.id", "DELETE FROM jobs WHERE id IN (SELECT id FROM t)",
+    "DELETE FROM jobs WHERE id = 1 RETURNING id", "WITH x AS (SELECT 2 AS i) DELETE FROM jobs WHERE id IN (SELECT i FROM x)", "DELETE FROM v_t WHERE id = 0",
+    "SELECT id FROM t WHERE id = 0", "SELECT id FROM t LIMIT 2", "SELECT id FROM t LIMIT 1, 2", "SELECT SQL_CALC_FOUND_ROWS id FROM t LIMIT 1", "SELECT id FROM t WHERE id = 0 INTO @b",
+    "SELECT max(id) FROM t WHERE id = 0", "SELECT max(id) INTO @b FROM t WHERE id = 0", "SELECT id FROM t UNION SELECT id FROM u", "SELECT id FROM t UNION ALL SELECT id FROM u LIMIT 2",
+    "(SELECT id FROM t LIMIT 2) UNION (SELECT id FROM u)", "(SELECT id FROM t LIMIT 1, 2)", "SELECT 1 WHERE 0", "SELECT DISTINCT n FROM u", "SELECT n FROM u GROUP BY n WITH ROLLUP",
+    "SELECT * FROM t WHERE id = 1 FOR UPDATE", "SELECT * FROM t FORCE INDEX (PRIMARY) WHERE id > 2", "SELECT STRAIGHT_JOIN t.id FROM t, u", "TABLE t LIMIT 2", "VALUES ROW(1), ROW(2)",
+    "CREATE TEMPORARY TABLE tq AS SELECT id FROM t", "CREATE TABLE d3 SELECT id FROM t", "CREATE TABLE d3 (i int)", "ALTER TABLE d1 ADD COLUMN zz int", "TRUNCATE d1",
+    "DROP TABLE IF EXISTS d1", "CREATE OR REPLACE VIEW vx AS SELECT id FROM t", "SET @b = (SELECT count(*) FROM t)", "SET @b = f_pure(1)", "DO f_read(3)", "SELECT f_read(3)", "DO 1, 2",
+    "CALL p_rows()", "CALL p_two()", "CALL p_var(1)", "CALL p_log('x')", "CALL nosuch()", "SELECT * FROM v_t", "SELECT f_into()", "HANDLER five OPEN; HANDLER five READ FIRST LIMIT 3",
+    "EXPLAIN SELECT * FROM t", "DESC t", "SHOW STATUS LIKE 'Uptime'", "SHOW WARNINGS LIMIT 1", "GET DIAGNOSTICS @m = NUMBER, @o = ROW_COUNT", "SELECT 1 FROM nosuch", "SELECT f_log('x')",
+    "INSERT INTO tlog VALUES (3)", "INSERT INTO tset VALUES (1, 'y')", "LOAD INDEX INTO CACHE five", "CACHE INDEX five IN nosuch", "XA RECOVER", "KILL 999999999", "SELECT SLEEP(0)",
+    "EXECUTE IMMEDIATE 'SELECT id FROM t'", "PREPARE p1 FROM 'SELECT id FROM t'; EXECUTE p1", "BEGIN NOT ATOMIC SELECT id FROM t; END", "FLUSH TABLES five", "SELECT id FROM t PROCEDURE ANALYSE()",
+]
+FORMS = {"alone": "{}", "last": "SET @q = 1; {}", "first": "{}; SET @q = 1", "between": "DO 1; {}; COMMIT"}
+
+
+def counts(kind):
+    """Another client's statements come between, and the questions."""
+    for text in (*COUNTED, *BETWEEN):
+        for name, form in (*FORMS.items(), ("prepared", None)):
+            if form and text.rstrip().endswith("*/") and name != "alone":
+                continue
+            w = Writer(kind, 2, "A", "B")
+            run = [["Q", form.format(text)]] if form else [["prep", "s6", text], ["exec", "s6", [], 0], ["sclose", "s6"]]
+            for before in ("SELECT id FROM t", "UPDATE t SET n = n + 1 WHERE id = 2", "DO 0"):
+                for ask in ("SELECT FOUND_ROWS()", "SELECT ROW_COUNT()", "SELECT ROW_COUNT(), FOUND_ROWS()"):
+                    w.query("A", before)
+                    w.ask("B", "SELECT v FROM t WHERE id < 3")
+                    w.add("A", *run)
+                    w.ask("B", "SELECT 1")
+                    w.query("A", ask)
+            w.query("A", "ROLLBACK; UNLOCK TABLES")
+            yield f"counts {name} {text}", w.script()

@@ -234,9 +234,12 @@ def outline(answer):
     return " ".join(words) or "fine"
 
 
+MOST_SHOWN = 6000
+
+
 def show(value):
     text = repr(value)
-    return text if len(text) < 1500 else text[:1500] + "..."
+    return text if len(text) < MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 
 def compare(direct, weir):
