@@ -477,12 +477,11 @@ pub(crate) fn is_all_of(class: &Class, text: &[u8]) -> bool {
 }
 
 /// A statement that changes something selects rows besides: it has a subquery, or is about several tables.
-pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
-    /// Nobody writes a longer one by hand: it is full of values.
-    const TEXT_BYTES: usize = 4 * 1024;
-    if text.len() > TEXT_BYTES {
-        return false;
-    }
+pub(crate) fn selects(class: &Class, text: &[u8]) -> bool {
+    /// Behind them a statement is full of values, and the only query to come is in parentheses.
+    const HEAD_BYTES: usize = 4 * 1024;
+    let verb = class.verb;
+    let (text, is_long) = text.get(..HEAD_BYTES).map_or((text, false), |head| (head, true));
     let words = || Words::new(text).skip(1);
     let one_table = |piece: &Piece<'_>| piece.is(b"FROM");
     let plain = [&b"LOW_PRIORITY"[..], b"QUICK", b"IGNORE"];
@@ -496,8 +495,11 @@ pub(crate) fn selects(verb: Verb, text: &[u8]) -> bool {
     if verb == Verb::Create && !words().take(3).any(|piece| piece.is(b"TABLE")) {
         return false;
     }
-    if several || !may_have_a_query(text) {
-        return several;
+    if several || is_long && class.uses.contains(Uses::SUBQUERY) {
+        return true;
+    }
+    if !may_have_a_query(text) {
+        return false;
     }
     // `CREATE TABLE t TABLE u`.
     let mut own_table = verb == Verb::Create;
@@ -772,6 +774,7 @@ fn asks_for_origins(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_sql::{Dialect, classify};
 
     #[test]
     fn what_show_wants() {
@@ -897,12 +900,35 @@ mod tests {
     }
 
     #[test]
-    fn an_update_of_several_tables_selects() {
-        for text in ["UPDATE t, u SET t.a = 1", "UPDATE t JOIN u SET t.a = 1", "UPDATE t SET a = (SELECT 1)"]
-        {
-            assert!(selects(Verb::Update, text.as_bytes()), "{text}");
+    fn what_changes_rows_may_select_besides() {
+        let of = |text: &str| selects(&classify(Dialect::MYSQL, text.as_bytes()), text.as_bytes());
+        for text in [
+            "UPDATE t, u SET t.a = 1",
+            "UPDATE t JOIN u SET t.a = 1",
+            "UPDATE t SET a = (SELECT 1)",
+            "DELETE t FROM t, u",
+            "DELETE FROM t USING t, u",
+            "INSERT INTO t TABLE u",
+            "INSERT INTO t VALUES ROW(1)",
+            "CREATE TABLE t TABLE u",
+            "SET @a = (TABLE u)",
+        ] {
+            assert!(of(text), "{text}");
+            let long = format!("{text} /* {} */", "x".repeat(5_000));
+            assert!(of(&long), "with a long end: {text}");
         }
-        assert!(!selects(Verb::Update, b"UPDATE t SET a = 1, b = 2"));
+        for text in [
+            "UPDATE t SET a = 1, b = 2",
+            "DELETE FROM t WHERE a = 1",
+            "INSERT INTO t VALUES ('table', 'row')",
+            "CREATE TABLE t (a int)",
+            "CREATE VIEW v AS SELECT 1",
+        ] {
+            assert!(!of(text), "{text}");
+        }
+        let list = "1, ".repeat(3_000);
+        assert!(of(&format!("DELETE FROM t WHERE a IN ({list} 1) AND b IN (SELECT 1)")));
+        assert!(!of(&format!("DELETE FROM t WHERE a IN ({list} 1)")));
     }
 
     #[test]

@@ -379,7 +379,7 @@ impl Front {
 
     /// What a SELECT leaves out of FOUND_ROWS() by its LIMIT. `Unsaid` where it has none that matters.
     pub(super) fn skipped(&self, class: &Class, text: &[u8]) -> Skipped {
-        if found::changes(class.verb) && class.statements == 1 && says::selects(class.verb, text) {
+        if found::changes(class.verb) && class.statements == 1 && says::selects(class, text) {
             return Skipped::Other;
         }
         let single = class.verb == Verb::Select && class.statements == 1;
