@@ -383,7 +383,7 @@ class Report:
         fleeting = again == "not seen again" or "seen 0" in again
         if fleeting and self.args.lenient:
             self.fleeting += 1
-            most = 12_000 if difference.kind == "no answer" else 600
+            most = 12_000 if difference.kind == "no answer" else 3000
             print(f"not seen again: {kind}, seed {seed}: {difference.to_text()[:most]}", flush=True)
             if self.args.findings:
                 with open(self.args.findings + ".fleeting", "a", encoding="utf-8") as out:

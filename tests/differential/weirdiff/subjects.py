@@ -89,7 +89,8 @@ IDS_MY = {
         "INSERT INTO w (who, n) VALUES ('c', LAST_INSERT_ID())", "INSERT INTO own_b (n) VALUES (LAST_INSERT_ID())", "UPDATE own_a SET n = 9 WHERE id = LAST_INSERT_ID()",
         "INSERT INTO own_b (n) SELECT LAST_INSERT_ID()", "INSERT INTO own_b (n) VALUES (ROW_COUNT())", "SELECT GET_LOCK('%db%1', 0)", "SELECT RELEASE_ALL_LOCKS()",
         "SET insert_id = 5", "SELECT NEXTVAL(s1)", "SELECT LASTVAL(s1)", "SELECT f_next()", "ANALYZE TABLE five", "EXPLAIN SELECT 1", "VALUES ROW(1), ROW(2)", "HANDLER five OPEN",
-        "HANDLER five READ FIRST LIMIT 3", "HANDLER five CLOSE", "TRUNCATE own_b", "INSERT INTO v_t (v) VALUES ('through')", "REPLACE INTO own_b (n) VALUES (6), (7)",
+        "SET @@session.net_read_timeout = 55", "SET timestamp = DEFAULT; SELECT nosuch", "CALL p_mode()", "SET NAMES latin1", "SET NAMES utf8mb4",
+        "SET group_concat_max_len = 200", "HANDLER five READ FIRST LIMIT 3", "HANDLER five CLOSE", "TRUNCATE own_b", "INSERT INTO v_t (v) VALUES ('through')", "REPLACE INTO own_b (n) VALUES (6), (7)",
     ],
     "asks": [
         "SELECT LAST_INSERT_ID()", "SELECT LAST_INSERT_ID()", "SELECT @@last_insert_id", "SELECT @@identity", "SELECT ROW_COUNT()", "SELECT ROW_COUNT()", "SELECT FOUND_ROWS()",
@@ -125,7 +126,7 @@ IDS_PG = {
 
 # MySQL has no sequences, and the world of its sessions none to set back.
 SEQUENCES_MY = ("(s1)", "f_next")
-KEEPS = ("SET LAST_INSERT_ID", "SET @@identity", "SET last_insert_id", "BEGIN", "SAVEPOINT", "TEMPORARY", "LOCK", "HANDLER", "insert_id =", "('ts')", "tt", "PREPARE", "SQL_CALC", "DO $$")
+KEEPS = ("net_read", "timestamp", "p_mode", "SET LAST_INSERT_ID", "SET @@identity", "SET last_insert_id", "BEGIN", "SAVEPOINT", "TEMPORARY", "LOCK", "HANDLER", "insert_id =", "('ts')", "tt", "PREPARE", "SQL_CALC", "DO $$")
 LISTS = {"holds": (HOLDS_PG, HOLDS_MY), "ids": (IDS_PG, IDS_MY)}
 
 
@@ -142,12 +143,21 @@ def session(what, kind, r):
     w = Writer(kind, servers, *clients)
     # Few statements a session, so that they meet.
     does, asks = r.sample(lists["does"], r.randint(5, 14)), r.sample(lists["asks"], r.randint(3, 6))
+    prepared = {client: [] for client in clients}
     for number in range(r.randint(10, 24)):
         client, chance = r.choice("A" + clients), r.random()
+        if r.random() < 0.25:
+            # Prepared now, executed later.
+            w.add(client, *prepared_apart(kind, r, prepared[client], r.choice(asks)))
+            continue
         if chance < 0.03:
             w.lines += [f"{client} {r.choice(['quit', 'vanish'])}", f"{client} connect {{}}"]
+            prepared[client].clear()
         elif chance < 0.07 and lists["commands"]:
-            w.add(client, r.choice(lists["commands"]))
+            command = r.choice(lists["commands"])
+            w.add(client, command)
+            if command == ["reset"]:
+                prepared[client].clear()
         elif chance < 0.12 and servers > 1:
             w.query(client, "; ".join(r.choice(does + asks) for _ in range(r.randint(2, 3))))
         else:
@@ -169,3 +179,16 @@ def prepared_pg(text, name):
 
 def prepared_my(text, name):
     return [["prep", name, text], ["exec", name, [], 0], *([] if name.endswith("1") else [["sclose", name]])]
+
+
+def prepared_apart(kind, r, known, text):
+    """Messages that prepare this, or execute one of those before."""
+    if not known or r.random() < 0.35:
+        name = f"k{len(known)}"
+        known.append((name, text))
+        return [["P", name, text, []], ["S"]] if kind == "postgres" else [["prep", name, text]]
+    name, text = r.choice(known)
+    if kind == "postgres":
+        return [["B", "", name, [], []], ["E", "", 0], ["S"]]
+    cursor = int(r.random() < 0.3 and text.startswith("SELECT"))
+    return [["exec", name, [], cursor], *([["fetch", name, 9]] if cursor else [])]

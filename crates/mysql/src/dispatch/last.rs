@@ -230,7 +230,11 @@ impl Back {
         let into = class.verb == Verb::Select && class.uses.contains(Uses::USER_VARIABLE_WRITE);
         let leaves = class.uses.contains(Uses::CODE_SELECTS) || into && may_be_left;
         let may_leave = asks_first && leaves || front.may_leave_found_rows();
-        let wants_found = unread || behind || may_leave || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        // It is executed as it was prepared, without answers in it.
+        let is_raw = entry.command == Command::StmtExecute && !entry.answered;
+        let asks_raw = |what: Uses| is_raw && class.uses.intersects(what);
+        let reads = asks_raw(Uses::FOUND_ROWS) || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let wants_found = unread || behind || may_leave || reads;
         // One row that was counted and none that was found cannot be brought to MySQL, and the text asks what
         // was found.
         let found_alone = behind
@@ -238,6 +242,7 @@ impl Back {
             && front.answers().row_count == 1
             && front.answers().found_rows == Some(0);
         let wants_count = unread && !found_alone
+            || asks_raw(Uses::ROW_COUNT)
             || class.uses.contains(Uses::CODE_ROW_COUNT)
             || front.request.says.has(Says::COUNTS);
         // MySQL's answer to a CALL whose statements count nothing tells of the statement before it.
@@ -277,7 +282,7 @@ impl Back {
         let mysql = self.session.flavour == Flavour::MySql;
         let counts_one = asks_count && answers.row_count == 1;
         let cannot_be = mysql && counts_one && answers.found_rows == Some(0);
-        let reads_found = unread || behind || class.uses.contains(Uses::CODE_FOUND_ROWS);
+        let reads_found = unread || behind || reads;
         let marks = asks_found && cannot_be && class.verb == Verb::Call && !reads_found;
         let mut select = None;
         if asks_found {
