@@ -31,6 +31,6 @@ pub use class::{
 pub use code::{makes_code, plain_words, prepared_text};
 pub use dialect::{Dialect, Encoding};
 pub use memo::Memo;
-pub use reading::{READ_BY, decides_plans, decides_reading};
+pub use reading::{READ_BY, decides_plans, decides_reading, decides_text};
 pub use scan::{Scanner, classify, classify_in};
 pub use shown::without_values;

@@ -16,7 +16,16 @@ pub const READ_BY: [&str; 11] = [
     "xmloption",
 ];
 
-/// It is one of these, in whatever case.
+/// Those by which the bytes of a text become literals. That is done once: where PostgreSQL analyses a
+/// statement again, under another `search_path`, it does not go back to the text.
+const TEXT_READ_BY: [&str; 3] = ["backslash_quote", "client_encoding", "standard_conforming_strings"];
+
+/// It is one of those, in whatever case.
+pub fn decides_text(name: &str) -> bool {
+    TEXT_READ_BY.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// It is one of [`READ_BY`], in whatever case.
 pub fn decides_reading(name: &str) -> bool {
     READ_BY.iter().any(|known| known.eq_ignore_ascii_case(name))
 }

@@ -185,10 +185,10 @@ def prepared_apart(kind, r, known, text):
     """Messages that prepare this, or execute one of those before."""
     if not known or r.random() < 0.35:
         name = f"k{len(known)}"
-        known.append((name, text))
+        # MySQL does not answer an execution without a cursor behind one that had one.
+        known.append((name, text, int(r.random() < 0.3 and text.startswith("SELECT"))))
         return [["P", name, text, []], ["S"]] if kind == "postgres" else [["prep", name, text]]
-    name, text = r.choice(known)
+    name, _, cursor = r.choice(known)
     if kind == "postgres":
         return [["B", "", name, [], []], ["E", "", 0], ["S"]]
-    cursor = int(r.random() < 0.3 and text.startswith("SELECT"))
     return [["exec", name, [], cursor], *([["fetch", name, 9]] if cursor else [])]

@@ -692,7 +692,7 @@ fn may_keep_found_rows(class: &Class, outcome: &Outcome, mariadb: bool) -> bool 
         Verb::Select => mariadb && outcome.affected_rows.is_some_and(|rows| rows <= 1),
         _ => false,
     };
-    may && class.statements == 1
+    may && is_alone(class, outcome)
 }
 
 /// It calls a routine that selects something, or nobody knows what it does.

@@ -21,7 +21,7 @@ use crate::session_state::{
     Change, Settings, all_that_decides_reading, difference, put_visit, what_decides_reading,
 };
 use std::sync::Arc;
-use weir_sql::decides_reading;
+use weir_sql::{decides_reading, decides_text};
 use weir_wire::{Boundary, Fault, Pin, Pins};
 
 /// A name on a server for a statement of Weir's own in a client's batch.
@@ -413,8 +413,8 @@ impl Back {
             if back.is_some() && origin.private == 0 {
                 origin.private = front.next_private();
             }
-            let read = self.is_read_anew(front, &statement).then_some(&self.applied);
-            statement = statement.moved_to(origin, read);
+            let read = self.is_read_anew(front, &statement).then(|| self.read_anew(&statement));
+            statement = statement.moved_to(origin, read.as_ref());
             front.prepared_mut().insert(name, Arc::clone(&statement));
         }
         let (server_name, number) = self.prepared.prepare(&statement, front.owner, by, true);
@@ -458,15 +458,13 @@ impl Back {
         if self.skipping || self.boundary == Boundary::Failed || !statement.has_literals() {
             return None;
         }
-        if self.is_read_anew(front, statement) {
-            return None;
-        }
+        let reads = if self.is_read_anew(front, statement) { decides_text } else { decides_reading };
         // Not said yet: it was prepared in this very batch, or just before.
         let then = statement.settings()?;
         let applied = Arc::clone(&self.applied);
         let known = self.knows_settings(front);
         let mut changes = match known {
-            true => self.changes_to_read(&applied, statement, decides_reading),
+            true => self.changes_to_read(&applied, statement, reads),
             // What is in force now is not known, what was then is.
             false => all_that_decides_reading(then),
         };
@@ -481,8 +479,22 @@ impl Back {
         Some(here)
     }
 
+    /// Under what a statement is read that is read anew: what is in force now, but for what its text was read
+    /// by.
+    fn read_anew(&self, statement: &Statement) -> Arc<Settings> {
+        let mut settings = Arc::clone(&self.applied);
+        for Change { name, value } in self.changes_to_read(&self.applied, statement, decides_text) {
+            let changed = match value {
+                Some(value) => settings.with(name, value).ok(),
+                None => Some(settings.without(name)),
+            };
+            settings = changed.map_or(settings, Arc::new);
+        }
+        settings
+    }
+
     /// PostgreSQL analyses a statement again, literals and all, where the `search_path` is another one than
-    /// it was then.
+    /// it was then. The text of the literals it has read once.
     fn is_read_anew(&self, front: &Front, statement: &Statement) -> bool {
         let moved = |name: &str| name == "search_path";
         self.knows_settings(front) && !self.changes_to_read(&self.applied, statement, moved).is_empty()
