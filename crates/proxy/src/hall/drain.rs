@@ -138,13 +138,13 @@ impl<W: Wing, N: Net> Hall<W, N> {
         self.cells.wing.client_connections.set(0);
         self.cells.wing.client_logins_pending.set(0);
         askers.into_iter().for_each(|asker| self.answer_kill(cx, asker, KillOutcome::Killed));
-        let pools = self.pools.iter_mut().flatten();
-        let entries: Vec<_> = pools
-            .map(|pool| {
-                pool.begin_anew();
-                pool.entry.clone()
-            })
-            .collect();
+        self.cleared();
+        self.leave_room(cx);
+    }
+
+    /// What was used here under the limits of pools is free for those who wait elsewhere.
+    fn leave_room(&mut self, cx: &mut Cx<'_, N>) {
+        let entries: Vec<_> = self.pools.iter().flatten().map(|pool| pool.entry.clone()).collect();
         for entry in entries {
             self.cap_freed(cx, &entry);
             self.room_for_waiters(cx, &entry);
@@ -174,5 +174,6 @@ impl<W: Wing, N: Net> Hall<W, N> {
                 server.stream.line.close(cx.net, true);
             }
         }
+        self.leave_room(cx);
     }
 }
