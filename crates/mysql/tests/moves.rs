@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    IDLE, MODERN, OPEN, asked, back, back_with, c, connect_params, error_in, exchange, front, knowledge,
-    receive, s, send,
+    COLUMNS, IDLE, MODERN, OPEN, ROWS, asked, back, back_with, c, connect_params, error_in, exchange, front,
+    knowledge, receive, s, send,
 };
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Command, status};
@@ -13,9 +13,6 @@ use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_sql::catalogue::{Builder, Function, Knowledge, Language, Volatility};
 use weir_wire::{Boundary, Found, Pin};
-
-const COLUMNS: &[&str] = &["a", "b"];
-const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
 
 #[test]
 fn settings_move_with_their_client() {

@@ -4,16 +4,14 @@
 mod common;
 
 use common::{
-    IDLE, MODERN, OLD, OPEN, asked, back, c, error_in, exchange, front, packets, receive, s, send, try_send,
+    COLUMNS, IDLE, MODERN, OLD, OPEN, ROWS, asked, back, c, error_in, exchange, front, packets, receive, s,
+    send, try_send,
 };
 use weir_mysql::message::{Command, status};
 use weir_session::Back as _;
 use weir_session::Front as _;
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, FaultKind, Pin};
-
-const COLUMNS: &[&str] = &["a", "b"];
-const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
 
 #[test]
 fn a_statement_is_prepared_where_it_is_executed() {

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{
-    IDLE, MODERN, OLD, OPEN, asked, back, back_with, c, connect_params, error_in, exchange, front, knowledge,
-    packets, receive, s, send, try_receive,
+    COLUMNS, IDLE, MODERN, OLD, OPEN, ROWS, asked, back, back_with, c, connect_params, error_in, exchange,
+    front, knowledge, packets, receive, s, send, try_receive,
 };
 use weir_mysql::frame::{Header, MAX_PAYLOAD_BYTES};
 use weir_mysql::message::{Capabilities, Command, status};
@@ -14,9 +14,6 @@ use weir_session::Front as _;
 use weir_session::login::KillOutcome;
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, FaultKind, Found, INTERNAL};
-
-const COLUMNS: &[&str] = &["a", "b"];
-const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
 
 /// A failed statement and the question about its warnings that follows; what the client heard.
 fn fails(front: &mut weir_mysql::Front, back: &mut weir_mysql::Back, request: &[u8], pings: bool) -> Vec<u8> {

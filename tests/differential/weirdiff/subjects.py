@@ -126,7 +126,9 @@ IDS_PG = {
 
 # MySQL has no sequences, and the world of its sessions none to set back.
 SEQUENCES_MY = ("(s1)", "f_next")
-KEEPS = ("NEXTVAL", "LASTVAL", "f_next", "net_read", "timestamp", "p_mode", "SET LAST_INSERT_ID", "SET @@identity", "SET last_insert_id", "BEGIN", "SAVEPOINT", "TEMPORARY", "LOCK", "HANDLER", "insert_id =", "('ts')", "tt", "PREPARE", "SQL_CALC", "DO $$")
+# What may keep a server.
+KEEPS = ("NEXTVAL", "LASTVAL", "f_next", "net_read", "timestamp", "p_mode", "SET LAST_INSERT_ID", "SET @@identity", "SET last_insert_id", "BEGIN",
+         "SAVEPOINT", "TEMPORARY", "LOCK", "HANDLER", "insert_id =", "('ts')", "tt", "PREPARE", "SQL_CALC", "DO $$")
 LISTS = {"holds": (HOLDS_PG, HOLDS_MY), "ids": (IDS_PG, IDS_MY)}
 
 

@@ -24,6 +24,10 @@ use weir_session::login::{
 use weir_sql::catalogue::{Catalogue, Knowledge};
 use weir_wire::{Boundary, Fault, Found, Needs, Owner, Step};
 
+/// A small result, which several tests have a server send.
+pub const COLUMNS: &[&str] = &["a", "b"];
+pub const ROWS: &[&[&str]] = &[&["1", "one"], &["2", "two"]];
+
 /// What a client of today has.
 pub const MODERN: Capabilities = Capabilities::OFFERED
     .without(Capabilities::CONNECT_WITH_DB)
