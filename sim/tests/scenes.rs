@@ -418,6 +418,23 @@ fn a_server_that_works_for_several_is_closed_when_the_time_to_drain_is_over() {
     }
 }
 
+/// Weir stops while a worker opens the pool's only server for a client that has just gone, and ends with it.
+/// A client of another worker waits for that server: it is served by one of its own.
+#[test]
+fn who_waits_is_served_when_a_worker_that_ends_leaves_room() {
+    for protocol in Protocol::ALL {
+        let first = |us: u64, more| [at(us, Say("SELECT 'x' /* */"))].into_iter().chain(more);
+        let write = |us: u64| at(us, Say("INSERT INTO t VALUES (1) /* */"));
+        let goes = part(protocol, first(1_000, [write(10_000), at(20_000, Abort)]));
+        let waits = part(protocol, first(2_000, [write(11_000), at(900_000, IsAnswered)]));
+        let mut plan = Plan { workers: 2, ..Plan::scene(vec![goes, Part { worker: 1, ..waits }]) };
+        // The server that both have had is gone, and the login at the next one takes longer than all the rest.
+        plan.faults.extend([0, 1].map(|database| (8_000_000, Fault::DatabaseDies(database, 100_000))));
+        plan.weather.slow_connection = Some((1, 2_000_000_000));
+        play(&format!("{protocol:?}"), with(plan, 30_000, Fault::Drain));
+    }
+}
+
 /// A client waits, and the worker that it asks for an idle server has just given it away. A third one has
 /// another.
 #[test]
