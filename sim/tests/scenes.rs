@@ -167,6 +167,25 @@ fn what_comes_behind_a_cancel_on_its_way_waits_for_it() {
     }
 }
 
+/// What a client runs is cancelled because the client is ended, and reaches the server behind that cancel:
+/// another one comes, and nothing is committed for a client that has been told that its request is over.
+#[test]
+fn what_reaches_the_server_behind_its_cancel_is_cancelled_all_the_same() {
+    for protocol in Protocol::ALL {
+        // The second server is opened because the first one works; its connection takes longer than a request
+        // may. Later each client gets one of the two.
+        let long = |us: u64| at(us, Say("INSERT INTO t VALUES (1) /* sleep=400000 */"));
+        let first =
+            part(protocol, [at(20_000, Say("INSERT INTO t VALUES (1) /* sleep=8000 */")), long(500_000)]);
+        let second = part(protocol, [at(21_000, Say("INSERT INTO t VALUES (1) /* */")), long(500_100)]);
+        let mut plan = Plan { pool_size: 2, ..Plan::scene(vec![first, second]) };
+        plan.weather.slow_connection = Some((1, 30_000_000));
+        plan.timeouts.query_timeout_ms = 15;
+        let report = play(&format!("{protocol:?}"), plan);
+        assert_eq!(report.committed, 2, "{protocol:?}: those of the first two requests");
+    }
+}
+
 /// The head of a shared server is cancelled, at each moment: its own request ends, and those behind it are
 /// answered as if nothing had been.
 #[test]

@@ -690,9 +690,9 @@ def an_update_of_the_settings_view_sets_for_its_client_only(s):
         'update U&"pg\\005fsettings" set setting = \'7MB\' where name = \'work_mem\'',
         "update settings set setting = '7MB' where name = 'work_mem'",
         "with x as (update pg_settings set setting = '7MB' where name = 'work_mem' returning 1) select 1",
-        "explain (analyze, costs off, timing off, summary off) update pg_settings set setting = '7MB' where name = 'work_mem'",
+        "explain (analyze, buffers off, costs off, timing off, summary off) update pg_settings set setting = '7MB' where name = 'work_mem'",
         "prepare u as update pg_settings set setting = '7MB' where name = 'work_mem'; execute u",
-        "explain (analyze, costs off, timing off, summary off) select set_config('work_mem', '7MB', false)",
+        "explain (analyze, buffers off, costs off, timing off, summary off) select set_config('work_mem', '7MB', false)",
     ]:
         a = s.open("a")
         a.ask(update)

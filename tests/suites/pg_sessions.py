@@ -617,7 +617,11 @@ def kept_on_server(wire):
     with admin() as sql:
         sql.ask("grant select on pg_backend_memory_contexts to public")
         sql.ask("grant execute on function pg_get_backend_memory_contexts() to public")
-    return int(wire.ask("select count(*) from pg_backend_memory_contexts where name = 'CachedPlanSource' and parent = 'CacheMemoryContext'")[0][0])
+        newer = int(sql.ask("show server_version_num")[0][0]) >= 180000
+    # A context names its parent up to PostgreSQL 17, and the path to itself from 18 on.
+    parent = ("path[level - 1] = (select path[level] from pg_backend_memory_contexts where name = 'CacheMemoryContext')" if newer
+              else "parent = 'CacheMemoryContext'")
+    return int(wire.ask(f"select count(*) from pg_backend_memory_contexts where name = 'CachedPlanSource' and {parent}")[0][0])
 
 
 @weir

@@ -71,6 +71,9 @@ pub enum ServerPhase<W: Wing> {
 /// What a server does for a request before it comes to that has this long to be told of.
 const PATIENCE_MS: u64 = 50;
 
+/// From the first cancel of what is not to come to its end until the next.
+pub const AGAIN_MS: u64 = 20;
+
 /// A cancel that waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CancelDue {
@@ -89,12 +92,36 @@ pub struct Cleaning {
     pub rolled_back: bool,
     /// A reset was queued.
     pub reset: bool,
-    /// What it still ran was cancelled.
+    /// What it still ran was cancelled, for the last time.
     pub cancelled: bool,
+    /// What it still runs is not to come to its end. The server may not have come to it when the cancel did:
+    /// after so long another one follows, and after twice the time the next. 0: it has time to end by itself.
+    pub again_ms: u64,
     /// A cancel that came before the server had come to what it is to end.
     pub cancel_due: Option<CancelDue>,
     /// Its last client logs in anew, which goes on when nothing of it is left here.
     pub awaited: Option<Key>,
+}
+
+impl Cleaning {
+    /// How long what runs may go on now.
+    pub fn patience_ms(&self, most_ms: u64) -> u64 {
+        let again_ms = Some(self.again_ms).filter(|&ms| ms > 0);
+        again_ms.unwrap_or(most_ms).min(most_ms).max(1)
+    }
+}
+
+/// What is due where a server has taken long over what its last client has left running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Late {
+    /// A cancel, and it may not be the last.
+    Cancel,
+    /// The last cancel.
+    LastCancel,
+    /// Nothing but to wait for the last one to be over.
+    CancelOnItsWay,
+    /// That did not help.
+    GivenUp,
 }
 
 impl<W: Wing, S> Server<W, S> {
@@ -118,6 +145,23 @@ impl<W: Wing, S> Server<W, S> {
         let waits = back.is_some() && !is_due;
         self.cleaning.cancel_due = waits.then_some(CancelDue { client, late_ms });
         is_due
+    }
+
+    /// What its last client has left has had its time: what is due, and whether anything runs.
+    pub fn is_late(&mut self, now_ms: u64, most_ms: u64) -> (Late, bool) {
+        self.since_ms = now_ms;
+        let is_held = self.post.is_held();
+        let running = self.back().is_some_and(|back| back.queued() > 0);
+        let cleaning = &mut self.cleaning;
+        cleaning.again_ms = cleaning.again_ms.saturating_mul(2);
+        let is_last = cleaning.again_ms == 0 || cleaning.again_ms >= most_ms;
+        let late = match std::mem::replace(&mut cleaning.cancelled, is_last) {
+            true if is_held => Late::CancelOnItsWay,
+            true => Late::GivenUp,
+            false if is_last => Late::LastCancel,
+            false => Late::Cancel,
+        };
+        (late, running)
     }
 
     /// From when on the cancel that waits for what its client runs does not wait any longer.

@@ -4,6 +4,7 @@ every byte. Protocol 3.0, chapter 55 of the manual."""
 import base64
 import hashlib
 import hmac
+import itertools
 import os
 import re
 import socket
@@ -285,7 +286,8 @@ def columns(payload):
 
 def plain(messages):
     """Messages with what differs by nature masked: process ids, secrets, numbers of temporary schemas. Long rows become
-    their length and digest."""
+    their length and digest. ParameterStatus messages that follow each other are sorted: from PostgreSQL 16 on, a reset
+    of several settings reports them in the order in which they were set."""
     out = []
     for kind, payload in messages:
         if kind in "EN":
@@ -301,4 +303,5 @@ def plain(messages):
             out.append([kind, columns(payload)])
         else:
             out.append([kind, payload.decode("utf-8", "backslashreplace")])
-    return out
+    return [message for is_status, run in itertools.groupby(out, lambda message: message[0] == "S")
+            for message in (sorted(run) if is_status else run)]

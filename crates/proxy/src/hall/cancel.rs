@@ -19,7 +19,7 @@ use crate::ids::{FIRST_CLIENT_NUMBER, Key, Kind, Tag, worker_of};
 use crate::line::Line;
 use crate::mail::{Kill, Listed, Warrant, WingMail};
 use crate::panics::inject;
-use crate::server::{Server, ServerPhase, ServerState};
+use crate::server::{AGAIN_MS, Server, ServerPhase, ServerState};
 use crate::stream::{Heard, Stream};
 use crate::wing::{Back, Front, Wing};
 use weir_auth::JobDone;
@@ -238,8 +238,11 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn stop_what_runs(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.seclude_with(cx, key);
         let lease = self.clients.get(key).and_then(|client| client.lease());
-        if let Some(server) = lease.filter(|&server| self.is_cancellable(server)) {
-            self.cancel_server(cx, server, None);
+        if let Some(server) = lease {
+            self.servers.get_mut(server).into_iter().for_each(|held| held.cleaning.again_ms = AGAIN_MS);
+            if self.is_cancellable(server) {
+                self.cancel_server(cx, server, None);
+            }
         }
     }
 

@@ -7,8 +7,8 @@ use crate::client::Phase;
 use crate::context::Cx;
 use crate::ids::{Key, Kind, Tag};
 use crate::panics::inject;
-use crate::server::ServerState;
-use crate::wing::{Back, Front, Wing};
+use crate::server::{Late, ServerState};
+use crate::wing::{Front, Wing};
 use weir_net::Net;
 use weir_wire::{Fault, FaultKind};
 
@@ -123,7 +123,10 @@ impl<W: Wing, N: Net> Hall<W, N> {
             ServerState::Idle => self.idle_late(cx, key),
             ServerState::Leased(client) => self.cancel_when_due(cx, key, client, None),
             ServerState::Shared => self.head_late(cx, key),
-            ServerState::Cleaning => self.cleaning_late(cx, key),
+            ServerState::Cleaning => {
+                let (late, running) = server.is_late(now_ms, cx.settings.timeouts.cancel_wait_timeout_ms);
+                self.cleaning_late(cx, key, late, running);
+            }
         }
     }
 
@@ -145,29 +148,19 @@ impl<W: Wing, N: Net> Hall<W, N> {
     }
 
     /// What a client that has gone left running has had its time: cancel it, then give up.
-    fn cleaning_late(&mut self, cx: &mut Cx<'_, N>, key: Key) {
-        let now_ms = cx.now_ms();
-        let Some(server) = self.servers.get_mut(key) else { return };
-        if server.cleaning.cancelled {
-            if !server.post.is_held() {
-                self.drop_late(cx, key);
-            } else {
-                server.since_ms = now_ms;
+    fn cleaning_late(&mut self, cx: &mut Cx<'_, N>, key: Key, late: Late, running: bool) {
+        let cancellable = running && self.is_cancellable(key);
+        match late {
+            Late::GivenUp => self.drop_late(cx, key),
+            // What stands behind it would run without it.
+            Late::LastCancel if running && !cancellable => self.drop_late(cx, key),
+            Late::Cancel | Late::LastCancel if !running => self.settle_later(key),
+            Late::Cancel | Late::LastCancel | Late::CancelOnItsWay => {
+                if cancellable && late != Late::CancelOnItsWay {
+                    self.cancel_server(cx, key, None);
+                }
                 self.arm_server(cx, key);
             }
-            return;
-        }
-        server.cleaning.cancelled = true;
-        server.since_ms = now_ms;
-        let running = server.back().is_some_and(|back| back.queued() > 0);
-        if running && !self.is_cancellable(key) {
-            // What stands behind it would run without it.
-            self.drop_late(cx, key);
-        } else if running {
-            self.cancel_server(cx, key, None);
-            self.arm_server(cx, key);
-        } else {
-            self.settle_later(key);
         }
     }
 

@@ -197,7 +197,7 @@ pub(super) fn server_deadline<W: Wing, N: Net>(
             [idle, life].into_iter().flatten().min()
         }
         (ServerPhase::Live(_), ServerState::Cleaning) => {
-            Some(server.since_ms + most.cancel_wait_timeout_ms.max(1))
+            Some(server.since_ms + server.cleaning.patience_ms(most.cancel_wait_timeout_ms))
         }
         (ServerPhase::Live(_), ServerState::Shared) => Some(server.since_ms + super::share::LATE_MS),
         (ServerPhase::Live(_), ServerState::Leased(_)) => server.cancel_late_ms(),

@@ -149,7 +149,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
         if let Some(held) = self.servers.get_mut(server) {
             held.is.paused = false;
             held.since_ms = cx.net.now_ns() / 1_000_000;
-            held.cleaning = Cleaning { needs_reset: in_session_mode || pinned, ..Cleaning::default() };
+            let needs_reset = in_session_mode || pinned;
+            held.cleaning = Cleaning { needs_reset, again_ms: held.cleaning.again_ms, ..Cleaning::default() };
             let Server { phase: ServerPhase::Live(back), stream, .. } = held else { return None };
             back.forget(key.raw(), stream.output.tail_mut());
             self.mark_dirty(server);

@@ -217,6 +217,8 @@ pub(in crate::words) const MYSQL_HARMLESS: &[&str] = &[
     "json_type",
     "json_unquote",
     "json_valid",
+    "json_key_value",
+    "kdf",
     "json_value",
     // aggregates and windows
     "any_value",
