@@ -447,7 +447,8 @@ fn who_waits_is_served_when_a_worker_that_ends_leaves_room() {
         let goes = part(protocol, first(1_000, [write(10_000), at(20_000, Abort)]));
         let waits = part(protocol, first(2_000, [write(11_000), at(900_000, IsAnswered)]));
         let mut plan = Plan { workers: 2, ..Plan::scene(vec![goes, Part { worker: 1, ..waits }]) };
-        // The server that both have had is gone, and the login at the next one takes longer than all the rest.
+        // The server that both have had is gone, and the login at the next one takes longer than all the
+        // rest.
         plan.faults.extend([0, 1].map(|database| (8_000_000, Fault::DatabaseDies(database, 100_000))));
         plan.weather.slow_connection = Some((1, 2_000_000_000));
         play(&format!("{protocol:?}"), with(plan, 30_000, Fault::Drain));

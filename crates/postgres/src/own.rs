@@ -224,8 +224,8 @@ impl Front {
         if Locks::ADVISORY.contains(effects.takes) {
             pins.remove(Pin::SessionLock);
         }
-        // These end, and then it may go elsewhere. Who has reset among other statements before may do so here,
-        // too.
+        // These end, and then it may go elsewhere. Who has reset among other statements before may do so
+        // here, too.
         if !self.rare.as_deref().is_some_and(|rare| rare.has_been_home) {
             for pin in [Pin::TemporaryTable, Pin::Cursor, Pin::Listen] {
                 pins.remove(pin);
