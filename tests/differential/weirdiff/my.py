@@ -175,7 +175,11 @@ class Client:
             if packet[:1] == b"\xff":
                 return self.error(packet)
             if packet[:1] == b"\0":
-                return self.ok(packet)
+                *said, tracked = self.ok(packet)
+                if any("redirect_url" in str(change) for change in tracked):
+                    # MariaDB 11 tells its variables here, and Weir does not (docs/src/pins.md, What is not the client's own).
+                    tracked = tuple(change for change in tracked if change[0] != 0)
+                return (*said, tracked)
             if packet[:1] == b"\xfe":
                 self.write(b"", self.number + 1)
             elif packet != b"\x01\x03":
