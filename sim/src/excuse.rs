@@ -36,6 +36,9 @@ pub fn fatal(stage: &mut Stage<'_>, name: &str, code: &str, text: &str, in_login
         plan.timeouts.transaction_timeout_ms > 0
     } else if text.contains("query_timeout") {
         plan.timeouts.query_timeout_ms > 0
+    } else if text.contains("cannot establish a TLS connection") {
+        // A session that dies says its farewell in clear, and may do so in the middle of a handshake.
+        in_login && !plan.calm
     } else {
         text.contains("cannot be reached") && !plan.calm
     };

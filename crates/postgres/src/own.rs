@@ -34,7 +34,7 @@ pub(crate) struct Rare {
     pub told: SettingNames,
     /// Placeholders that the request found last may ask for.
     pub reads: SettingNames,
-    /// It has had a server of its own.
+    /// It has set something on a server of its own.
     pub has_been_home: bool,
     /// It has asked for a value of another server than it had: from now on it keeps its server until it asks.
     pub asks_later: bool,
@@ -224,8 +224,8 @@ impl Front {
         if Locks::ADVISORY.contains(effects.takes) {
             pins.remove(Pin::SessionLock);
         }
-        // These end, and then it may go elsewhere. Who has reset among other statements before may do so
-        // here, too.
+        // These end, and then it may go elsewhere. Who has set something where it may reset among other
+        // statements may do so here, too.
         if !self.rare.as_deref().is_some_and(|rare| rare.has_been_home) {
             for pin in [Pin::TemporaryTable, Pin::Cursor, Pin::Listen] {
                 pins.remove(pin);
@@ -325,11 +325,11 @@ impl Back {
     /// keeps both together for good: what the client resets later could not be brought behind it elsewhere.
     /// Settings that the client takes along do not, and where it left nothing the server goes.
     pub(crate) fn keep_own(&mut self, front: &mut Front) {
-        if self.own.is_none() || front.is_at_home {
+        if self.own.is_none() || front.is_at_home || front.traces.firm_pins().is_empty() {
             return;
         }
         front.rare.get_or_insert_default().has_been_home = true;
-        if front.traces.firm_pins().is_empty() || self.only_questions_keep(front) {
+        if self.only_questions_keep(front) {
             return;
         }
         front.is_at_home = true;
