@@ -185,6 +185,20 @@ def session_mode_keeps(_context):
 
 
 @weir
+def session_mode_resets_behind_each_client(_context):
+    """Also behind one that has left nothing that Weir saw."""
+    with start("session", pool_size=1) as w, admin() as sql:
+        def last_of_server():
+            return sql.ask(ON_SERVER.format("query"))
+
+        wire = Wire(w.target())
+        assert wire.ask("select 'only read'") == [["only read"]]
+        assert last_of_server() == [["select 'only read'"]]
+        wire.close()
+        eventually(lambda: last_of_server() == [["DISCARD ALL"]], "the server is reset")
+
+
+@weir
 def statement_mode_refuses_transactions(_context):
     with start("statement", pool_size=2) as w, Wire(w.target("statement")) as wire:
         assert wire.ask("select 1") == [["1"]]
