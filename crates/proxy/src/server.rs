@@ -148,7 +148,7 @@ impl<W: Wing, S> Server<W, S> {
     }
 
     /// What its last client has left has had its time: what is due, and whether anything runs.
-    pub fn is_late(&mut self, now_ms: u64, most_ms: u64) -> (Late, bool) {
+    pub fn late(&mut self, now_ms: u64, most_ms: u64) -> (Late, bool) {
         self.since_ms = now_ms;
         let is_held = self.post.is_held();
         let running = self.back().is_some_and(|back| back.queued() > 0);

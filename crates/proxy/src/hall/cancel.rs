@@ -238,8 +238,8 @@ impl<W: Wing, N: Net> Hall<W, N> {
     pub(super) fn stop_what_runs(&mut self, cx: &mut Cx<'_, N>, key: Key) {
         self.seclude_with(cx, key);
         let lease = self.clients.get(key).and_then(|client| client.lease());
-        if let Some(server) = lease {
-            self.servers.get_mut(server).into_iter().for_each(|held| held.cleaning.again_ms = AGAIN_MS);
+        if let Some((server, held)) = lease.and_then(|key| Some((key, self.servers.get_mut(key)?))) {
+            held.cleaning.again_ms = AGAIN_MS;
             if self.is_cancellable(server) {
                 self.cancel_server(cx, server, None);
             }

@@ -124,7 +124,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             ServerState::Leased(client) => self.cancel_when_due(cx, key, client, None),
             ServerState::Shared => self.head_late(cx, key),
             ServerState::Cleaning => {
-                let (late, running) = server.is_late(now_ms, cx.settings.timeouts.cancel_wait_timeout_ms);
+                let (late, running) = server.late(now_ms, cx.settings.timeouts.cancel_wait_timeout_ms);
                 self.cleaning_late(cx, key, late, running);
             }
         }
