@@ -53,6 +53,8 @@ pub enum Fault {
     /// This session of PostgreSQL's says these bytes, whatever they are: at once, or right behind its next
     /// ReadyForQuery.
     Says(u32, &'static [u8], bool),
+    /// This session of MySQL's answers its next COM_PING with an error, and stays.
+    FailsPing(u32),
     /// The first worker meets what cannot be, about the first client of this protocol that holds a server.
     Defect(Protocol),
 }

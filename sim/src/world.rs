@@ -714,6 +714,15 @@ impl World {
                     self.with_actor(session, |actor, stage| actor.say(bytes, at_once, stage));
                 }
             }
+            Fault::FailsPing(nth) => {
+                if let Some(session) = self.session_that_came(nth) {
+                    self.with_actor(session, |actor, _| {
+                        if let Actor::MySession(session) = actor {
+                            session.fail_ping();
+                        }
+                    });
+                }
+            }
             Fault::Defect(protocol) => {
                 let worker = self.workers[0].as_mut();
                 self.oracle.defect |= worker.is_some_and(|worker| worker.pretend_defect(protocol));

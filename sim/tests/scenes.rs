@@ -80,6 +80,40 @@ fn a_client_that_reads_slowly_holds_up_nobody_behind_its_answer() {
     }
 }
 
+/// A request that others stand behind takes long: they are answered by a server that becomes free, before it
+/// is.
+#[test]
+fn who_stands_behind_a_slow_request_goes_to_another_server() {
+    for protocol in Protocol::ALL {
+        let head = [at(40_000, Say("SELECT 'x' /* sleep=800000 */"))];
+        let mut plan = three_on_one_server(protocol, head);
+        for behind in &mut plan.cast[1..] {
+            behind.lines.push_back(at(300_000, IsAnswered));
+        }
+        let holds = [at(30_000, Say("BEGIN /* */")), at(60_000, Say("COMMIT /* */"))];
+        plan.cast.push(part(protocol, holds));
+        plan.lives += 1;
+        plan.clients += 1;
+        plan.pool_size = 2;
+        play(&format!("{protocol:?}"), plan);
+    }
+}
+
+/// A request on a shared server leaves what its client may ask for next: that client has the server for
+/// itself from then on, and is told of its own statement, not of those behind.
+#[test]
+fn who_rode_and_left_something_is_told_of_its_own_statement() {
+    let head = [at(40_000, Say("SELECT 'x' /* sleep=10000 */"))];
+    let mut plan = three_on_one_server(Protocol::Mysql, head);
+    plan.cast[1].lines = VecDeque::from([
+        at(20_000, Say("SELECT 'x' /* */")),
+        at(41_000, Say("SELECT 'x' /* fail */")),
+        at(80_000, Say("SHOW WARNINGS")),
+    ]);
+    plan.cast[2].lines.push_back(at(60_000, Say("SELECT 'x' /* */")));
+    play("warnings of a failed statement", plan);
+}
+
 /// A client sends a slow BEGIN with an INSERT behind it and vanishes. Weir ends what it has left running, and
 /// the INSERT does not run without the BEGIN.
 #[test]
@@ -453,6 +487,51 @@ fn who_waits_is_served_when_a_worker_that_ends_leaves_room() {
         plan.weather.slow_connection = Some((1, 2_000_000_000));
         play(&format!("{protocol:?}"), with(plan, 30_000, Fault::Drain));
     }
+}
+
+/// Weir stops: who is in a transaction goes on to its end, with pauses in between.
+#[test]
+fn a_transaction_ends_before_its_worker_does() {
+    for protocol in Protocol::ALL {
+        let lines = [
+            at(1_000, Say("BEGIN /* */")),
+            at(10_000, Say("INSERT INTO t VALUES (1) /* */")),
+            at(30_000, Say("INSERT INTO t VALUES (1) /* */")),
+            at(40_000, Say("COMMIT /* */")),
+        ];
+        let plan = with(Plan::scene(vec![part(protocol, lines)]), 20_000, Fault::Drain);
+        let report = play(&format!("{protocol:?}"), plan);
+        assert_eq!((report.answers, report.committed), (4, 2), "{protocol:?}");
+    }
+}
+
+/// An idle server that answers the question whether it lives with an error is given to nobody.
+#[test]
+fn a_server_that_fails_its_check_is_given_to_nobody() {
+    let lines = [at(1_000, Say("SELECT 'x' /* */")), at(30_000, Say("SELECT 'x' /* */"))];
+    let mut plan = with(Plan::scene(vec![part(Protocol::Mysql, lines)]), 20_000, Fault::FailsPing(0));
+    plan.timeouts.server_check_delay_ms = 0;
+    let report = play("one that stays", plan);
+    assert_eq!((report.answers, report.sessions), (2, 2));
+}
+
+/// A server ends right behind its reply, in the same packet, while another client waits for it: that one is
+/// served by a new server.
+#[test]
+fn who_waits_for_a_server_that_ends_behind_its_reply_gets_another() {
+    const LAST_WORDS: &[u8] = b"E\0\0\0\x27SFATAL\0VFATAL\0C57P01\0Mterminating\0\0";
+    assert_eq!(LAST_WORDS.len(), 1 + usize::from(LAST_WORDS[4]));
+    let holds = part(
+        Protocol::Postgres,
+        [at(1_000, Say("BEGIN /* */")), at(50_000, Say("COMMIT /* */")), at(900_000, IsAnswered)],
+    );
+    let waits = part(
+        Protocol::Postgres,
+        [at(40_000, Say("INSERT INTO t VALUES (1) /* */")), at(900_000, IsAnswered)],
+    );
+    let plan = Plan::scene(vec![holds, waits]);
+    let report = play("its last words", with(plan, 45_000, Fault::Says(0, LAST_WORDS, false)));
+    assert_eq!((report.answers, report.committed, report.losses), (3, 1, 0));
 }
 
 /// A client waits, and the worker that it asks for an idle server has just given it away. A third one has

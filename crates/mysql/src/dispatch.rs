@@ -37,7 +37,7 @@ pub(crate) const NOT_KNOWN: &str =
 
 /// Of an execution whose answer depends on parameters of former ones.
 const SETTLED_ELSEWHERE: &str = "This value would be stored otherwise: parameters of another type were bound \
-     before, and the server that knows them is busy; execute it again, or prepare it again";
+     before, and the server that knows them is busy or was reset; execute it again, or prepare it again";
 
 /// Of an execution whose answer depends on whether one that failed had come as far as to its parameters.
 const IN_DOUBT: &str = "This value might be taken otherwise: the statement was executed with parameters of another \

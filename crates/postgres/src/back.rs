@@ -99,6 +99,9 @@ pub struct Back {
     /// What others have drawn here must not be asked by the request whose bytes come, and cannot be
     /// forgotten.
     pub(crate) forbids_asking: bool,
+    /// The request whose bytes come began in a failed transaction, where the names that matter to it cannot be
+    /// brought.
+    pub(crate) lacks_names: bool,
     /// Why the statement that the next text executes could not be prepared under its client's name.
     pub(crate) refused_stand_in: Option<Box<[u8]>>,
     /// The client that may have drawn from a sequence here last; 0 for none.
@@ -221,6 +224,7 @@ impl Back {
             reads_otherwise: false,
             plans_otherwise: false,
             forbids_asking: false,
+            lacks_names: false,
             refused_stand_in: None,
             drawn_by: 0,
             mixes_drawn: false,

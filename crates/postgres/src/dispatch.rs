@@ -195,7 +195,7 @@ impl Back {
         let late = std::mem::take(&mut front.late);
         front.controls |= late != Late::No;
         let number = self.queue.push_entry(front.owner, Kind::Client, first && idle && late == Late::No);
-        self.swallowed = false;
+        (self.swallowed, self.lacks_names) = (false, false);
         self.amid_batch = self.skipping || self.needs_sync || self.unended.is_some();
         if let (Some(before), Some(entry)) = (self.unended.take(), self.queue.tail_mut()) {
             entry.take_on(*before);
@@ -524,8 +524,10 @@ impl Back {
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);
         out.extend_from_slice(message);
-        self.queue.push(Owed::Execute { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
+        let runs = Some(Arc::clone(&effects)).filter(|e| !e.is_nothing());
+        self.queue.push(Owed::Execute { effects: runs, undo });
         self.close_stand_ins(names, out);
+        self.take_names_behind(front, &effects, out);
         Ok(())
     }
 
@@ -573,7 +575,10 @@ impl Back {
                 front.judge().text(text).0
             }
         };
-        if let Some(why) = self.refuses(&effects) {
+        // Behind unknown code the client keeps the server, and what there is to be told is its own.
+        let lists = effects.statement_names && !effects.pins.contains(Pin::Unrecognised);
+        let lacks = self.lacks_names && effects.controls && lists;
+        if let Some(why) = self.refuses(&effects).or(lacks.then_some(Refusal::NamesBehindFailure)) {
             self.refuse_query(why, out);
             return Ok(());
         }
@@ -608,7 +613,7 @@ impl Back {
     fn refuse_query(&mut self, why: Refusal, out: &mut Vec<u8>) {
         let text = match why {
             Refusal::Pin(pin) => format!("refused by Weir (pins.{} = error)", pin.label()),
-            Refusal::AsksBehindFailure => "refused by Weir".to_owned(),
+            Refusal::AsksBehindFailure | Refusal::NamesBehindFailure => "refused by Weir".to_owned(),
         };
         put_query(out, text.as_bytes());
         self.queue.push(Owed::Query { effects: None, undo: Some(Box::new(Undo::Refused(why))) });

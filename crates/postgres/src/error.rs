@@ -331,6 +331,9 @@ pub enum Refusal {
     /// It ends a failed transaction and asks what was drawn from a sequence: what another client has drawn
     /// there cannot be forgotten before.
     AsksBehindFailure,
+    /// It ends a failed transaction and may ask what is prepared under which names, which the server does not
+    /// know before.
+    NamesBehindFailure,
 }
 
 impl Refusal {
@@ -340,6 +343,10 @@ impl Refusal {
             Refusal::Pin(pin) => refusal_of_pin(pin),
             Refusal::AsksBehindFailure => refusal(
                 "this statement is refused: it ends a failed transaction and asks currval() or lastval() in one request",
+                "Send ROLLBACK in a request of its own, then ask.",
+            ),
+            Refusal::NamesBehindFailure => refusal(
+                "this statement is refused: it ends a failed transaction and asks for prepared statements in one request",
                 "Send ROLLBACK in a request of its own, then ask.",
             ),
         }

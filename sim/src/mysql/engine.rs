@@ -81,6 +81,8 @@ pub struct Engine {
     pub pace_ns: u64,
     /// A transaction is open.
     pub in_transaction: bool,
+    /// The next COM_PING is answered with an error.
+    pub fails_ping: bool,
     id: u32,
     capabilities: u32,
     scramble: [u8; 20],
@@ -141,6 +143,7 @@ impl Engine {
             kills: Vec::new(),
             pace_ns: 0,
             in_transaction: false,
+            fails_ping: false,
             id,
             capabilities,
             scramble,
@@ -288,6 +291,9 @@ impl Engine {
         let (&code, mut rest) = payload.split_first()?;
         match code {
             command::QUIT => self.over = true,
+            command::PING if std::mem::take(&mut self.fails_ping) => {
+                self.fail(1053, "08S01", "Server shutdown in progress");
+            }
             command::PING => self.ok_of_command(),
             command::QUERY => self.query(std::str::from_utf8(rest).ok()?),
             command::INIT_DB => self.use_schema(std::str::from_utf8(rest).ok()?),

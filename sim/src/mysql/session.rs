@@ -207,6 +207,13 @@ impl MySession {
         }
     }
 
+    /// It answers its next COM_PING with an error.
+    pub fn fail_ping(&mut self) {
+        if let Some(engine) = &mut self.engine {
+            engine.fails_ping = true;
+        }
+    }
+
     /// KILL QUERY from another session.
     pub fn cancel(&mut self, stage: &mut Stage<'_>) {
         let Some(engine) = &mut self.engine else { return };

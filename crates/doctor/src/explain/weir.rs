@@ -389,11 +389,11 @@ pub const ENTRIES: &[Entry] = &[
         title: "a MySQL statement had parameters of other types before (1105)",
         messages: &[
             "ERROR 1105 (HY000): This value would be stored otherwise: parameters of another type were bound before, and the server that knows them is \
-             busy; execute it again, or prepare it again",
+             busy or was reset; execute it again, or prepare it again",
         ],
         symptom: "A prepared INSERT or UPDATE is refused once in a while; the same execution succeeds a moment later.",
         cause: "MySQL 8.0.22 and later convert a parameter to the type of its first execution. Here a client bound another type later, and the server with the \
-                statement's first execution belongs to another client at the moment.",
+                statement's first execution belongs to another client at the moment, or was reset between two clients (as behind one with user variables).",
         cures: &[
             "bind each parameter with the same type every time",
             "or execute it again: nothing was stored",
@@ -455,11 +455,13 @@ pub const ENTRIES: &[Entry] = &[
     },
     Entry {
         id: "weir_failed_and_asks",
-        title: "ROLLBACK and lastval() in one request (0A000)",
+        title: "ROLLBACK and lastval() or pg_prepared_statements in one request (0A000)",
         messages: &[
             "ERROR: this statement is refused: it ends a failed transaction and asks currval() or lastval() in one request",
+            "ERROR: this statement is refused: it ends a failed transaction and asks for prepared statements in one request",
         ],
-        symptom: "\"ROLLBACK; SELECT lastval()\" is refused where another client has drawn from a sequence on that server.",
+        symptom: "\"ROLLBACK; SELECT lastval()\" is refused where another client has drawn from a sequence on that server, and \"ROLLBACK; SELECT * FROM \
+                  pg_prepared_statements\" everywhere.",
         cause: "Weir cannot put the right answer between the two statements of one request.",
         cures: &["send ROLLBACK in a request of its own, then ask", "or INSERT ... RETURNING"],
         checks: &[],

@@ -26,9 +26,23 @@ impl Back {
     pub(super) fn take_own_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
         // A failed transaction prepares nothing and runs nothing. What went before is answered: the front has
         // waited for it.
-        if self.own_names.is_some() || self.boundary == Boundary::Failed || self.skipping {
+        self.lacks_names = self.own_names.is_none() && self.boundary == Boundary::Failed;
+        if self.own_names.is_some() || self.lacks_names || self.skipping {
             return;
         }
+        self.take_names(front, at_start, out);
+    }
+
+    /// What has just been sent may have ended the failed transaction in which names could not be brought: if
+    /// it has not, the server skips them with all else.
+    pub(super) fn take_names_behind(&mut self, front: &mut Front, effects: &Effects, out: &mut Vec<u8>) {
+        if self.lacks_names && effects.controls {
+            self.lacks_names = false;
+            self.take_names(front, false, out);
+        }
+    }
+
+    fn take_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
         let first = !front.traces.pins().contains(Pin::SqlPrepare);
         front.traces.hold_names();
         self.traces.hold_names();

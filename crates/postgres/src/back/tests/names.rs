@@ -213,7 +213,7 @@ fn what_others_have_drawn_is_forgotten_ahead_of_the_first_part_of_a_batch() {
 
 /// In a transaction that has failed nothing can be forgotten: a text that ends it must not ask.
 #[test]
-fn what_others_have_drawn_is_not_asked_by_a_text_that_ends_a_failed_transaction() {
+fn a_text_that_ends_a_failed_transaction_asks_nothing_that_weir_would_have_to_see_to_first() {
     let (mut one, mut two, mut b) = (front(1), front(2), back());
     assert!(forgotten(&mut one, &mut b, &["select nextval('s')"]).is_empty());
     assert!(forgotten(&mut two, &mut b, &["begin"]).is_empty());
@@ -226,10 +226,17 @@ fn what_others_have_drawn_is_not_asked_by_a_text_that_ends_a_failed_transaction(
         b.dispatch(f, owner, &request, true, &mut out).expect("it is sent");
         out
     };
-    let out = sent(&mut two, &mut b, "rollback; select lastval()");
-    assert_eq!(out, c::q("refused by Weir"));
-    let told = receive(&mut b, Some(&mut two), &cat(&[s::error("42601", "x"), s::failed()]));
-    assert!(told.to_client.windows(5).any(|code| code == b"0A000"));
+    // Nor what is prepared under which names, which the server is told in front of all else.
+    for asks in ["select lastval()", "select name from pg_prepared_statements"] {
+        let out = sent(&mut two, &mut b, &format!("rollback; {asks}"));
+        assert_eq!(out, c::q("refused by Weir"), "{asks}");
+        let told = receive(&mut b, Some(&mut two), &cat(&[s::error("42601", "x"), s::failed()]));
+        assert!(told.to_client.windows(5).any(|code| code == b"0A000"));
+    }
+    // Who only asks is told by the server that the transaction has failed.
+    let text = "select name from pg_prepared_statements";
+    assert_eq!(sent(&mut two, &mut b, text), c::q(text));
+    receive(&mut b, Some(&mut two), &cat(&[s::error("25P02", "x"), s::failed()]));
     let out = sent(&mut two, &mut b, "rollback; select 1");
     assert_eq!(out, c::q("rollback; select 1"));
 }
