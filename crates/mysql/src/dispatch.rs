@@ -277,6 +277,7 @@ impl Back {
             self.needs_setup = front.own_trackers == 0;
         }
         let first = (entry.ahead.len(), out.len());
+        let (insert_id, insert_server) = (self.insert_id, front.insert_server);
         self.bring_insert_id(entry, front, out);
         let can_run = self.knows_found_rows(entry, front);
         let counts = if can_run { self.bring_counts(entry, front, out) } else { Counts::default() };
@@ -306,6 +307,8 @@ impl Back {
         let cleared = entry.ahead.len() != before && matches!(entry.ahead.back(), Some(Ahead::State));
         let selects = cleared && self.session.flavour == Flavour::MariaDb;
         if self.ask_found_rows_first(entry, front, selects, counts, first, out) {
+            // What went ahead from there on is taken back.
+            (self.insert_id, front.insert_server) = (insert_id, insert_server);
             entry.stage = Stage::Ahead;
             entry.held = request.to_vec();
             return Ok(());
