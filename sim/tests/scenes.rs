@@ -700,6 +700,22 @@ fn table_of(protocol: Protocol) -> (Line, Line) {
     }
 }
 
+/// A client makes a temporary table and is gone before it is told so, at each moment around that: whoever has
+/// the server next finds nothing of it.
+#[test]
+fn what_a_client_made_that_did_not_wait_for_the_answer_is_left_to_nobody() {
+    for protocol in Protocol::ALL {
+        for gone_us in (30_001..30_400).step_by(3) {
+            let makes = part(protocol, [at(1_000, Say("SELECT 'x' /* */")), at(30_000, table_of(protocol).0)]);
+            let mut makes = makes;
+            makes.lines.push_back(at(gone_us, Abort));
+            let next = part(protocol, [at(400_000, Say("INSERT INTO t VALUES (1) /* */"))]);
+            let report = play(&format!("{protocol:?}, gone after {gone_us} us"), Plan::scene(vec![makes, next]));
+            assert_eq!(report.committed, 1);
+        }
+    }
+}
+
 /// A client is pinned to the only server, and others wait, here and on another worker: once the pin has
 /// lasted, another server is opened in its place, and not before.
 #[test]
