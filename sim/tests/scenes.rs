@@ -522,7 +522,8 @@ fn what_a_server_says_behind_a_reply_is_not_told_to_who_waits_for_it() {
     const NOTICE: &[u8] = b"N\0\0\0\x2dSNOTICE\0VNOTICE\0C00000\0Mon the way of x\0\0";
     assert_eq!(NOTICE.len(), 1 + usize::from(NOTICE[4]));
     let insert = "INSERT INTO t VALUES (1) /* */";
-    let transaction = [at(1_000, Say("BEGIN /* */")), at(2_000, Say(insert)), at(50_000, Say("COMMIT /* */"))];
+    let transaction =
+        [at(1_000, Say("BEGIN /* */")), at(2_000, Say(insert)), at(50_000, Say("COMMIT /* */"))];
     let holds = part(Protocol::Postgres, transaction);
     let waits = part(Protocol::Postgres, [at(40_000, Say(insert))]);
     let plan = Plan::scene(vec![holds, waits]);
@@ -706,11 +707,13 @@ fn table_of(protocol: Protocol) -> (Line, Line) {
 fn what_a_client_made_that_did_not_wait_for_the_answer_is_left_to_nobody() {
     for protocol in Protocol::ALL {
         for gone_us in (30_001..30_400).step_by(3) {
-            let makes = part(protocol, [at(1_000, Say("SELECT 'x' /* */")), at(30_000, table_of(protocol).0)]);
+            let makes =
+                part(protocol, [at(1_000, Say("SELECT 'x' /* */")), at(30_000, table_of(protocol).0)]);
             let mut makes = makes;
             makes.lines.push_back(at(gone_us, Abort));
             let next = part(protocol, [at(400_000, Say("INSERT INTO t VALUES (1) /* */"))]);
-            let report = play(&format!("{protocol:?}, gone after {gone_us} us"), Plan::scene(vec![makes, next]));
+            let report =
+                play(&format!("{protocol:?}, gone after {gone_us} us"), Plan::scene(vec![makes, next]));
             assert_eq!(report.committed, 1);
         }
     }

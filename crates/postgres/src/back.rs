@@ -9,6 +9,7 @@
 use crate::Front;
 use crate::cancel::ServerKey;
 use crate::catalogue::Study;
+use crate::dispatch::own_names::Lacks;
 use crate::effects::Traces;
 use crate::follow::Questions;
 use crate::frame::{ServerTag, body, server_header};
@@ -99,9 +100,8 @@ pub struct Back {
     /// What others have drawn here must not be asked by the request whose bytes come, and cannot be
     /// forgotten.
     pub(crate) forbids_asking: bool,
-    /// The request whose bytes come began in a failed transaction, where the names that matter to it cannot be
-    /// brought.
-    pub(crate) lacks_names: bool,
+    /// What names the request whose bytes come lacks.
+    pub(crate) lacks: Lacks,
     /// Why the statement that the next text executes could not be prepared under its client's name.
     pub(crate) refused_stand_in: Option<Box<[u8]>>,
     /// The client that may have drawn from a sequence here last; 0 for none.
@@ -224,7 +224,7 @@ impl Back {
             reads_otherwise: false,
             plans_otherwise: false,
             forbids_asking: false,
-            lacks_names: false,
+            lacks: Lacks::Nothing,
             refused_stand_in: None,
             drawn_by: 0,
             mixes_drawn: false,

@@ -7,6 +7,7 @@
 //! is ever inserted between a client's messages, so its implicit transactions stay whole; the client never
 //! sees the replies to what was added.
 
+use self::own_names::Lacks;
 use crate::back::{Back, CodeRead, Held};
 use crate::datestyle::DATESTYLE;
 use crate::effects::{Draws, Effects};
@@ -195,7 +196,7 @@ impl Back {
         let late = std::mem::take(&mut front.late);
         front.controls |= late != Late::No;
         let number = self.queue.push_entry(front.owner, Kind::Client, first && idle && late == Late::No);
-        (self.swallowed, self.lacks_names) = (false, false);
+        (self.swallowed, self.lacks) = (false, Lacks::Nothing);
         self.amid_batch = self.skipping || self.needs_sync || self.unended.is_some();
         if let (Some(before), Some(entry)) = (self.unended.take(), self.queue.tail_mut()) {
             entry.take_on(*before);
@@ -524,10 +525,9 @@ impl Back {
         let undo = undo.or_else(|| self.drop_statements(front, &effects));
         self.note_run(front, &effects);
         out.extend_from_slice(message);
-        let runs = Some(Arc::clone(&effects)).filter(|e| !e.is_nothing());
-        self.queue.push(Owed::Execute { effects: runs, undo });
+        self.note_end_of_failure(&effects);
+        self.queue.push(Owed::Execute { effects: Some(effects).filter(|e| !e.is_nothing()), undo });
         self.close_stand_ins(names, out);
-        self.take_names_behind(front, &effects, out);
         Ok(())
     }
 
@@ -577,7 +577,7 @@ impl Back {
         };
         // Behind unknown code the client keeps the server, and what there is to be told is its own.
         let lists = effects.statement_names && !effects.pins.contains(Pin::Unrecognised);
-        let lacks = self.lacks_names && effects.controls && lists;
+        let lacks = self.lacks != Lacks::Nothing && effects.controls && lists;
         if let Some(why) = self.refuses(&effects).or(lacks.then_some(Refusal::NamesBehindFailure)) {
             self.refuse_query(why, out);
             return Ok(());
@@ -657,5 +657,5 @@ pub(crate) fn remember_accepted(accepted: &mut Vec<u64>, plan_key: u64) {
     }
 }
 
-mod own_names;
+pub(crate) mod own_names;
 pub(crate) mod statements;

@@ -20,29 +20,51 @@ use weir_sql::Scope;
 use weir_sql::decides_reading;
 use weir_wire::{Boundary, Pin};
 
+/// What a request lacks that began in a failed transaction, where nothing can be prepared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Lacks {
+    #[default]
+    Nothing,
+    /// The names of its client's statements, which matter to it.
+    Names,
+    /// The same, and what may have ended the transaction has been sent.
+    NamesBehindItsEnd,
+}
+
 impl Back {
     /// From here on the names of the statements here are this client's. `at_start`: nothing of its request
     /// has been sent yet, so that what is sent ahead of it can fail by itself.
     pub(super) fn take_own_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
         // A failed transaction prepares nothing and runs nothing. What went before is answered: the front has
         // waited for it.
-        self.lacks_names = self.own_names.is_none() && self.boundary == Boundary::Failed;
-        if self.own_names.is_some() || self.lacks_names || self.skipping {
+        if self.own_names.is_some() || self.skipping {
             return;
         }
-        self.take_names(front, at_start, out);
+        if self.boundary == Boundary::Failed {
+            self.lacks = Lacks::Names;
+            return;
+        }
+        self.take_names(front, at_start, false, out);
     }
 
-    /// What has just been sent may have ended the failed transaction in which names could not be brought: if
-    /// it has not, the server skips them with all else.
-    pub(super) fn take_names_behind(&mut self, front: &mut Front, effects: &Effects, out: &mut Vec<u8>) {
-        if self.lacks_names && effects.controls {
-            self.lacks_names = false;
-            self.take_names(front, false, out);
+    /// This has been sent in a failed transaction.
+    pub(super) fn note_end_of_failure(&mut self, effects: &Effects) {
+        if self.lacks == Lacks::Names && effects.controls {
+            self.lacks = Lacks::NamesBehindItsEnd;
         }
     }
 
-    fn take_names(&mut self, front: &mut Front, at_start: bool, out: &mut Vec<u8>) {
+    /// In front of what asks for names behind what may have ended a failed transaction. If that has not, the
+    /// server skips them with all else. One that could not be read would fail the request: where that may be,
+    /// it is brought ahead of the next one.
+    pub(super) fn take_names_behind(&mut self, front: &mut Front, effects: &Effects, out: &mut Vec<u8>) {
+        if self.lacks == Lacks::NamesBehindItsEnd && effects.statement_names {
+            self.lacks = Lacks::Nothing;
+            self.take_names(front, false, true, out);
+        }
+    }
+
+    fn take_names(&mut self, front: &mut Front, at_start: bool, sure: bool, out: &mut Vec<u8>) {
         let first = !front.traces.pins().contains(Pin::SqlPrepare);
         front.traces.hold_names();
         self.traces.hold_names();
@@ -52,7 +74,7 @@ impl Back {
         let mut bytes = Vec::new();
         let names = self.prepared.take_all();
         self.close_stand_ins(names, &mut bytes);
-        let mut own = self.bring_names(front, at_start, false, &mut bytes);
+        let mut own = self.bring_names(front, at_start, false, sure, &mut bytes);
         own.taken_for = self.queue.tail().filter(|_| first).map(|tail| tail.number);
         self.own_names = Some(own);
         self.write(&bytes, out);
@@ -105,21 +127,24 @@ impl Back {
             return;
         }
         let mut bytes = Vec::new();
-        let own = self.bring_names(front, true, true, &mut bytes);
+        let own = self.bring_names(front, true, true, false, &mut bytes);
         self.own_names = Some(own);
         self.write(&bytes, out);
     }
 
-    /// Prepares the client's statements under its own names. `again`: some may be there.
+    /// Prepares the client's statements under its own names. `again`: some may be there. `sure`: only those
+    /// that can be read as things are.
     fn bring_names(
         &mut self,
         front: &mut Front,
         at_start: bool,
         again: bool,
+        sure: bool,
         bytes: &mut Vec<u8>,
     ) -> Box<OwnNames> {
         let mut own = Box::new(OwnNames::default());
-        let statements = front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
+        let mut statements =
+            front.prepared.as_deref().map(|prepared| prepared.in_order()).unwrap_or_default();
         // One that cannot be read any more must not fail its client's transaction, nor lock anything in it.
         // What is prepared survives the savepoint.
         let in_transaction =
@@ -127,6 +152,14 @@ impl Back {
         let applied = Arc::clone(&self.applied);
         let reads = |name: &str| decides_reading(name) || name == "search_path";
         let unknown = self.has_other_settings();
+        if sure {
+            let (all, state) = (statements.len(), front.judge().state());
+            statements.retain(|(_, statement)| {
+                let changes = self.changes_to_read(&applied, statement, reads);
+                !unknown && changes.is_empty() && statement.state() == state
+            });
+            own.missed = statements.len() < all;
+        }
         let differs = unknown
             || statements
                 .iter()

@@ -141,6 +141,7 @@ impl Back {
             Some(effects) => effects,
             None => front.judge().text(parse.text).0,
         };
+        self.take_names_behind(front, &effects, out);
         if let Some(why) = self.refuses(&effects) {
             if parse.name.is_empty() {
                 let prepared = front.prepared_mut();
@@ -559,6 +560,9 @@ impl Back {
         let bind = read_bind(body(message.bytes)).map_err(|_| malformed(ClientTag::Bind))?;
         let known = front.prepared.as_deref().and_then(|p| p.get(bind.statement)).cloned();
         let effects = known.as_ref().map(|statement| statement.effects(front.judge()));
+        if let Some(effects) = &effects {
+            self.take_names_behind(front, effects, out);
+        }
         let mut bound = None;
         if let Some(why) = effects.as_deref().filter(|_| self.forbids_asking).and_then(|it| self.refuses(it))
         {
