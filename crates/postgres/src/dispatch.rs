@@ -575,8 +575,9 @@ impl Back {
                 front.judge().text(text).0
             }
         };
-        // Behind unknown code the client keeps the server, and what there is to be told is its own.
-        let lists = effects.statement_names && !effects.pins.contains(Pin::Unrecognised);
+        // What unknown code asks nobody knows.
+        let is_known = [Pin::Unrecognised, Pin::Code].iter().all(|&pin| !effects.pins.contains(pin));
+        let lists = effects.statement_names && is_known;
         let lacks = self.lacks != Lacks::Nothing && effects.controls && lists;
         if let Some(why) = self.refuses(&effects).or(lacks.then_some(Refusal::NamesBehindFailure)) {
             self.refuse_query(why, out);
