@@ -52,6 +52,7 @@ fn the_first_line_that_fits_decides() {
     for (origin, database, user, wanted) in [
         (from("unix"), "x", "y", "2 Peer"),
         (tls("10.9.9.9"), "all", "y", "3 Cert"),
+        (from("10.9.9.9"), "all", "y", "8 Plain"),
         (tls("10.9.9.9"), "x", "y", "8 Plain"),
         (from("10.9.9.9"), "y", "y", "4 ScramSha256"),
         (from("::ffff:10.1.2.3"), "c d", "app12", "5 Md5"),
