@@ -285,8 +285,8 @@ impl Back {
     }
 }
 
-/// Gives a session whose statements have made no id its client's. MySQL takes no DECIMAL here, which IF() makes
-/// of a signed and an unsigned number.
+/// Gives a session whose statements have made no id its client's. MySQL takes no DECIMAL here, which IF()
+/// makes of a signed and an unsigned number.
 fn brought_to(own: u64) -> String {
     format!("SET last_insert_id=IF(@@last_insert_id=0,CAST({own} AS UNSIGNED),@@last_insert_id)")
 }
