@@ -402,6 +402,40 @@ def an_execution_that_warns_in_front_of_others_can_be_asked_about(_context):
 
 
 @weir
+def an_execution_with_parameters_of_other_types_costs_nobody_a_server(_context):
+    """It warns, and from then on its client keeps its server (MySQL); requests of others come just behind it."""
+    def once(w, others):
+        with Wire(w.target()) as a:
+            statement = a.prepare("select v from five where i = ?")
+            for i in range(10):
+                a.command(STMT_EXECUTE, execute_payload(statement, [str(i % 5)]))
+                a.reply(STMT_EXECUTE)
+            for wire in others:
+                # The server's one copy of a statement is that of another.
+                wire.command(STMT_EXECUTE, execute_payload(wire.prepare("select ?"), ["1"]))
+                wire.reply(STMT_EXECUTE)
+            a.command(STMT_EXECUTE, execute_payload(statement, ["2x"]).replace(b"\xfd\0", b"\xfe\0"))
+            with at_once(w):
+                for wire in others:
+                    wire.command(QUERY, "select 1")
+            assert len(rows(a, STMT_EXECUTE)) == 1
+            warnings = a.ask("show warnings")
+            assert warnings and all(row[:2] == ["Warning", "1292"] and "'2x'" in row[2] for row in warnings), warnings
+            a.close()
+            for wire in others:
+                assert [text_row(row) for row in rows(wire)] == [["1"]]
+
+    with start(settings=["pool.max_prepared_statements=1"]) as w, Wire(w.target()) as b, Wire(w.target()) as c, admin() as d:
+        d.ask("create table if not exists app.five (i int primary key, v int)")
+        d.ask("replace into app.five values (0, 0), (1, 1), (2, 2), (3, 3), (4, 4)")
+        try:
+            for _ in range(60):
+                once(w, [b, c])
+        finally:
+            d.ask("drop table app.five")
+
+
+@weir
 def temporary_tables_of_one_leave_the_sharing_of_others(_context):
     """A temporary table is in no catalogue: what is known of the database holds while clients make and drop them, so no server
     is reset between others."""

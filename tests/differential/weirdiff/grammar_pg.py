@@ -448,7 +448,10 @@ class PostgresGenerator(Generator):
         parts = [d for _ in range(self.random.randint(2, 3)) if (d := self.statement(model, allowed, several=True))]
         if len(parts) < 2:
             return None
-        return [["Q", "; ".join(d.text for d in parts)]], Draw.join(parts)
+        drawn = Draw.join(parts)
+        # Docs, pins.md: among others DDL pins a client whose new tables are temporary ones, whatever it is.
+        keeps = "pg_temp" in model.params.get("search_path", "") and "ddl" in drawn.writes
+        return [["Q", "; ".join(d.text for d in parts)]], drawn.keeping() if keeps else drawn
 
     def run_of(self, text, params=(), name="", parse=True, describe=True):
         out = [["P", name, text, []]] if parse else []

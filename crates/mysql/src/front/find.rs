@@ -577,8 +577,11 @@ impl Front {
                 {
                     self.request.extra = Some(Box::new(Extra { changes: Some(changes), ..Extra::default() }));
                 }
-                // A cursor belongs to its server, and so do warnings.
-                self.request.class.shareable &= !execute.cursor && !statement.cursor && !statement.warned;
+                // A cursor belongs to its server, and so do warnings, and what has seen several types.
+                if self.request.class.shareable {
+                    let stays = execute.cursor || statement.cursor || statement.warned;
+                    self.request.class.shareable = !stays && !statement.mixes(payload, &execute);
+                }
                 self.request.wants = statement.wanted(payload, &execute);
                 // What was sent ahead of it is spent by it.
                 self.request.only_once = statement.sent_ahead || !statement.long_data.is_empty();

@@ -8,7 +8,7 @@ use super::Key;
 use super::LAST_PREPARED;
 use super::Text;
 use super::server::own_key;
-use crate::binding::{self, Binding, Wants};
+use crate::binding::{self, Binding, Change, Wants};
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -122,6 +122,14 @@ impl ClientStatement {
             }
             Some(_) | None => Wants::Nothing,
         }
+    }
+
+    /// This execution has parameters of other types than those before it, or one of those had: its client
+    /// keeps the server that runs it.
+    pub(crate) fn mixes(&self, payload: &[u8], execute: &Execute) -> bool {
+        let Some(settled) = self.settled.as_deref().filter(|_| !self.mixed) else { return self.mixed };
+        let now = binding::of(payload, execute, &self.types, &self.long_data, Some(&settled.base));
+        matches!(binding::change(&settled.base, &now), Change::Mixes)
     }
 
     pub(crate) fn key(&self, client: u64, id: u32, private: bool) -> Key {
