@@ -22,6 +22,7 @@ use crate::queue::{Internal, Kind, Owed, Undo};
 use crate::role::may_be_refused;
 use crate::session_state::{difference, put_queries};
 use std::sync::Arc;
+use weir_sql::Verb;
 use weir_sql::catalogue::UnknownCode;
 use weir_wire::limits::{PLANS_ACCEPTED, REQUEST_GATHER_BYTES};
 use weir_wire::{Boundary, Fault, FaultKind, Owner, Pin, name_of};
@@ -579,7 +580,8 @@ impl Back {
         let is_known = [Pin::Unrecognised, Pin::Code].iter().all(|&pin| !effects.pins.contains(pin));
         let lists = effects.statement_names && is_known;
         let lacks = self.lacks != Lacks::Nothing && effects.controls && lists;
-        if let Some(why) = self.refuses(&effects).or(lacks.then_some(Refusal::NamesBehindFailure)) {
+        let why = self.refuses(&effects).or(lacks.then_some(Refusal::NamesBehindFailure));
+        if let Some(why) = why.filter(|&why| !refuses_itself(front, why, message)) {
             self.refuse_query(why, out);
             return Ok(());
         }
@@ -625,6 +627,26 @@ impl Back {
         let asks = self.forbids_asking && effects.asks_sequence;
         effects.refused.map(Refusal::Pin).or(asks.then_some(Refusal::AsksBehindFailure))
     }
+}
+
+/// A failed transaction goes on failing: the text begins with what does not end it.
+fn refuses_itself(front: &Front, why: Refusal, message: Message<'_>) -> bool {
+    if !matches!(why, Refusal::AsksBehindFailure | Refusal::NamesBehindFailure) {
+        return false;
+    }
+    let verb = read_query(body(message.bytes)).map(|text| weir_sql::classify(front.dialect, text).verb);
+    let may_end = |verb: &Verb| {
+        matches!(
+            verb,
+            Verb::Commit
+                | Verb::Rollback
+                | Verb::RollbackTo
+                | Verb::TwoPhase
+                | Verb::Unrecognised
+                | Verb::Empty
+        )
+    };
+    verb.is_ok_and(|verb| !may_end(&verb))
 }
 
 /// See [`Front::judge_names_again`]. A malformed one is told of when its turn comes.

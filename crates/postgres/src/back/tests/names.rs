@@ -233,10 +233,12 @@ fn a_text_that_ends_a_failed_transaction_asks_nothing_that_weir_would_have_to_se
         let told = receive(&mut b, Some(&mut two), &cat(&[s::error("42601", "x"), s::failed()]));
         assert!(told.to_client.windows(5).any(|code| code == b"0A000"));
     }
-    // Who only asks is told by the server that the transaction has failed.
-    let text = "select name from pg_prepared_statements";
-    assert_eq!(sent(&mut two, &mut b, text), c::q(text));
-    receive(&mut b, Some(&mut two), &cat(&[s::error("25P02", "x"), s::failed()]));
+    // Who only asks, or asks first, is told by the server that the transaction has failed.
+    let asks = ["select name from pg_prepared_statements", "select lastval()"];
+    for text in asks.iter().flat_map(|asks| [(*asks).to_owned(), format!("{asks}; rollback")]) {
+        assert_eq!(sent(&mut two, &mut b, &text), c::q(&text));
+        receive(&mut b, Some(&mut two), &cat(&[s::error("25P02", "x"), s::failed()]));
+    }
     let out = sent(&mut two, &mut b, "rollback; select 1");
     assert_eq!(out, c::q("rollback; select 1"));
 }
