@@ -117,7 +117,13 @@ impl Request {
             Command::Ping | Command::Statistics => true,
             Command::Query | Command::StmtExecute => {
                 let alone = self.extra.is_some() || self.only_once || self.leaves == Leaves::Unsure;
-                self.class.proven && self.class.only_reads() && !alone
+                // FOUND_ROWS() is then what only its server can say.
+                let counts = match self.skipped {
+                    Skipped::Known(_) => false,
+                    Skipped::Unsaid | Skipped::Parameter { .. } => self.class.skips_rows,
+                    Skipped::Other => true,
+                };
+                self.class.proven && self.class.only_reads() && !alone && !counts
             }
             _ => false,
         }
