@@ -159,6 +159,10 @@ fn malformed_client_messages() {
     let nonce = String::from_utf8(state.nonce.to_vec()).unwrap();
     let swapped = format!("c=biws,r={nonce},p={}", BASE64.encode([0; 32]));
     assert!(matches!(state.verify(swapped.as_bytes()), Err(ScramError::Malformed(_))));
+    // And the nonce that of this login: not one that is as long.
+    let other = nonce.chars().rev().collect::<String>();
+    let of_another = format!("c=eSws,r={other},p={}", BASE64.encode([0; 32]));
+    assert!(matches!(state.verify(of_another.as_bytes()), Err(ScramError::Malformed("nonce does not match"))));
 }
 
 #[test]

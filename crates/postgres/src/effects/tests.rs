@@ -44,6 +44,20 @@ fn only_settings_that_stay_behind_pin() {
 }
 
 #[test]
+fn what_a_transaction_has_dropped_holds_its_server_until_it_has_ended() {
+    let mut t = Traces::default();
+    for pin in [Pin::TemporaryTable, Pin::Listen, Pin::SqlPrepare] {
+        t.apply(&Effects { pins: pin.into(), ..Effects::default() }, Outcome::Settled, |_| false);
+        let drops = Effects { releases: pin.into(), ..Effects::default() };
+        t.apply(&drops, Outcome::InTransaction, |_| false);
+        // DEALLOCATE is not undone.
+        assert_eq!(t.pins().contains(pin), pin != Pin::SqlPrepare, "{pin:?}");
+        t.apply(&drops, Outcome::Settled, |_| false);
+        assert!(!t.pins().contains(pin), "{pin:?}");
+    }
+}
+
+#[test]
 fn a_set_that_was_not_understood_pins() {
     let mut t = Traces::default();
     t.apply(&Effects { pins: Pin::Setting.into(), ..Effects::default() }, Outcome::Settled, |_| true);
