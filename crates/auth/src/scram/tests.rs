@@ -162,7 +162,10 @@ fn malformed_client_messages() {
     // And the nonce that of this login: not one that is as long.
     let other = nonce.chars().rev().collect::<String>();
     let of_another = format!("c=eSws,r={other},p={}", BASE64.encode([0; 32]));
-    assert!(matches!(state.verify(of_another.as_bytes()), Err(ScramError::Malformed("nonce does not match"))));
+    assert!(matches!(
+        state.verify(of_another.as_bytes()),
+        Err(ScramError::Malformed("nonce does not match"))
+    ));
 }
 
 #[test]
