@@ -355,10 +355,6 @@ impl weir_session::Back for Back {
         self.queue.len()
     }
 
-    fn runs_more(&self) -> bool {
-        self.others_are_sent()
-    }
-
     /// Bytes of requests that wait until what goes ahead of them is confirmed.
     fn held_bytes(&self) -> usize {
         self.queue.iter().map(|entry| entry.held.len()).sum()

@@ -576,11 +576,8 @@ impl Back {
                 front.judge().text(text).0
             }
         };
-        // What unknown code asks nobody knows.
-        let is_known = [Pin::Unrecognised, Pin::Code].iter().all(|&pin| !effects.pins.contains(pin));
-        let lists = effects.statement_names && is_known;
-        let lacks = self.lacks != Lacks::Nothing && effects.controls && lists;
-        let why = self.refuses(&effects).or(lacks.then_some(Refusal::NamesBehindFailure));
+        let lacks = self.lacks_names_for(&effects).then_some(Refusal::NamesBehindFailure);
+        let why = self.refuses(&effects).or(lacks);
         if let Some(why) = why.filter(|&why| !refuses_itself(front, why, message)) {
             self.refuse_query(why, out);
             return Ok(());

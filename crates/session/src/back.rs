@@ -163,10 +163,6 @@ pub trait Back: Send {
     fn head(&self) -> Option<Owner>;
     /// Requests in the queue.
     fn queued(&self) -> usize;
-    /// The server runs some of them.
-    fn runs_more(&self) -> bool {
-        self.queued() > 0
-    }
     /// Bytes of requests that wait here until what goes ahead of them is confirmed. They count as bytes that
     /// the server has not taken yet.
     fn held_bytes(&self) -> usize;

@@ -64,6 +64,13 @@ impl Back {
         }
     }
 
+    /// A text of these effects would be told of other names: nothing can go in between its statements. What
+    /// unknown code asks nobody knows.
+    pub(super) fn lacks_names_for(&self, effects: &Effects) -> bool {
+        let is_known = [Pin::Unrecognised, Pin::Code].iter().all(|&pin| !effects.pins.contains(pin));
+        self.lacks != Lacks::Nothing && effects.controls && effects.statement_names && is_known
+    }
+
     fn take_names(&mut self, front: &mut Front, at_start: bool, sure: bool, out: &mut Vec<u8>) {
         let first = !front.traces.pins().contains(Pin::SqlPrepare);
         front.traces.hold_names();

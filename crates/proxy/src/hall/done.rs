@@ -258,7 +258,7 @@ impl<W: Wing, N: Net> Hall<W, N> {
             return;
         }
         let id = held.pool;
-        let overrun = held.back().is_some_and(|back| back.runs_more());
+        let overrun = held.back().is_some_and(|back| back.queued() > 0);
         let moved = self.take_back(cx, server, 0);
         self.lease(cx, server, key);
         if overrun && self.pins(key).contains(Pin::LastResult) {
