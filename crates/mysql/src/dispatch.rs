@@ -143,7 +143,7 @@ impl Back {
         out: &mut Vec<u8>,
     ) -> Result<(), Fault> {
         if let Some(pin) = self.refused_pin(entry, front) {
-            refuse_pin(entry, pin);
+            refuse_pin(entry, front, pin);
             return Ok(());
         }
         let missing = self.find_statement(entry, front, request)?;
@@ -175,7 +175,7 @@ impl Back {
             // what else is held here. What could be prepared without a schema names in full all that it uses,
             // so it means the same in any; only what asks for the schema itself does not.
             if asks_for_schema(&key.text.text) {
-                refuse(entry, "a statement prepared without a schema asks for it; prepare it again");
+                refuse(entry, front, "a statement prepared without a schema asks for it; prepare it again");
                 return Ok(());
             }
             shaped.schema = front.state.schema.clone();
@@ -197,7 +197,7 @@ impl Back {
                 }
                 entry.kept_out = true;
                 // A new login would take away what the client is tied to this server by.
-                refuse(entry, "this session has no schema any more; name one by USE first");
+                refuse(entry, front, "this session has no schema any more; name one by USE first");
                 if let Some(lost) = &entry.lost_schema {
                     (entry.refusal, entry.ahead_error) = (Some(lost.clone()), Some(lost.clone()));
                 }
@@ -481,7 +481,7 @@ impl Back {
                     let (types, long_data) = (&statement.types, &statement.long_data);
                     let bound = binding::of(payload, &execute, types, long_data, like);
                     if statement.is_in_doubt(&bound) {
-                        refuse(entry, IN_DOUBT);
+                        refuse(entry, front, IN_DOUBT);
                         return Ok(None);
                     }
                     binding = Some(bound);
@@ -554,7 +554,7 @@ impl Back {
                 let binding = binding.clone();
                 let shared = self.statements.copy_for(statement, executor, binding, is_alone, example, wants);
                 let Some(shared) = shared else {
-                    refuse(entry, SETTLED_ELSEWHERE);
+                    refuse(entry, front, SETTLED_ELSEWHERE);
                     return Ok(None);
                 };
                 first = shared.1;
@@ -645,21 +645,22 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
 }
 
 /// The request will not run: its client gets this error when what went ahead is answered.
-fn refuse(entry: &mut Entry, text: &str) {
+fn refuse(entry: &mut Entry, front: &mut Front, text: &str) {
     give_up(entry, text);
+    front.request.has_not_run();
     entry.outcome.failed = true;
     entry.outcome.conditions = Some(1);
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };
 }
 
 /// The same: the operator refuses statements that pin for this reason.
-fn refuse_pin(entry: &mut Entry, pin: Pin) {
+fn refuse_pin(entry: &mut Entry, front: &mut Front, pin: Pin) {
     let text = format!(
         "This statement is refused: its client would keep the server connection beyond the transaction ({0}). \
          Weir's setting pins.{0} = error refuses it; change the setting, or connect to the database server directly",
         pin.label()
     );
-    refuse(entry, "");
+    refuse(entry, front, "");
     give_up_with(entry, &ErrPacket { code: 1235, sqlstate: b"42000", message: text.as_bytes() });
 }
 

@@ -79,7 +79,7 @@ impl Back {
 
     /// A text that asks for warnings finds its client's here, or none when it has none. False when they
     /// cannot be had: the request is refused.
-    pub(super) fn bring_warnings(&mut self, entry: &mut Entry, front: &Front, out: &mut Vec<u8>) -> bool {
+    pub(super) fn bring_warnings(&mut self, entry: &mut Entry, front: &mut Front, out: &mut Vec<u8>) -> bool {
         let class = &front.request.class;
         let runs = matches!(entry.command, Command::Query | Command::StmtExecute);
         let prepares = entry.command == Command::StmtPrepare;
@@ -174,7 +174,7 @@ impl Back {
             entry.outcome.appended = true;
             return true;
         }
-        refuse(entry, NOT_KNOWN);
+        refuse(entry, front, NOT_KNOWN);
         false
     }
 
@@ -362,7 +362,7 @@ impl Back {
 
     /// FOUND_ROWS() can be answered here: by a text of Weir's, or because only this session knows. False when
     /// it cannot: the request is refused.
-    pub(super) fn knows_found_rows(&self, entry: &mut Entry, front: &Front) -> bool {
+    pub(super) fn knows_found_rows(&self, entry: &mut Entry, front: &mut Front) -> bool {
         let class = &front.request.class;
         let by_code = class.proven && class.uses.contains(Uses::CODE_FOUND_ROWS);
         // A text that asks behind a statement which leaves it as it was.
@@ -378,7 +378,7 @@ impl Back {
         if !asks || !front.found_rows_are_unknown() || is_here || front.refuses_whole(&front.request.class) {
             return true;
         }
-        refuse(entry, "FOUND_ROWS() of that statement is no longer known; ask within the transaction");
+        refuse(entry, front, "FOUND_ROWS() of that statement is no longer known; ask within the transaction");
         false
     }
 }

@@ -102,6 +102,14 @@ impl Request {
         }
     }
 
+    /// Its client is told an error instead, and no server has seen it: it has done nothing.
+    pub(crate) fn has_not_run(&mut self) {
+        (self.class, self.act) = (Class::default(), None);
+        if let Some(extra) = self.extra.as_deref_mut() {
+            (extra.changes, extra.rereads) = (None, false);
+        }
+    }
+
     /// Whatever it does, nothing of it stays on its server.
     pub(crate) fn leaves_no_trace(&self) -> bool {
         match self.command {

@@ -18,7 +18,7 @@ use crate::session_state::Charset;
 use crate::warnings::Kept;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use weir_sql::{Class, Uses};
+use weir_sql::Uses;
 use weir_wire::Fault;
 
 /// ER_UNKNOWN_CHARACTER_SET and ER_UNKNOWN_COLLATION.
@@ -294,8 +294,7 @@ impl Back {
             // Its server would have found out while it ran.
             keep_return(entry, front);
         }
-        // It has not run.
-        front.request.class = Class::default();
+        front.request.has_not_run();
         entry.outcome = Outcome { failed: true, conditions: Some(1), ..Outcome::default() };
         if !entry.whole {
             // The client is told when it has sent all of it.
