@@ -115,6 +115,23 @@ fn who_rode_and_left_something_is_told_of_its_own_statement() {
     play("warnings of a failed statement", plan);
 }
 
+/// The same for a read that changes its session without a word of it in its text: its client keeps that
+/// server.
+#[test]
+fn who_rode_and_was_changed_there_keeps_that_server() {
+    let head = [at(40_000, Say("SELECT 'x' /* sleep=10000 */"))];
+    let mut plan = three_on_one_server(Protocol::Mysql, head);
+    plan.cast[1].lines = VecDeque::from([
+        at(20_000, Say("SELECT 'x' /* */")),
+        at(41_000, Say("SELECT 'x' /* sets=+05:00 */")),
+        at(80_000, Say("SELECT 'x' /* tz=+05:00 */")),
+    ]);
+    // Not behind it: what is there when that shows is asked again elsewhere.
+    plan.cast[2].lines =
+        VecDeque::from([at(20_000, Say("SELECT 'x' /* */")), at(60_000, Say("SELECT 'x' /* */"))]);
+    play("a time zone set out of sight", plan);
+}
+
 /// A client sends a slow BEGIN with an INSERT behind it and vanishes. Weir ends what it has left running, and
 /// the INSERT does not run without the BEGIN.
 #[test]

@@ -53,8 +53,9 @@ enum At {
     Rows { fresh: bool },
     /// A file is coming from the client.
     File,
-    /// The server was told that there is no file; its answer is dropped.
-    FileRefused,
+    /// The server was told that there is no file; its answer is dropped. `undone`: so is that to the ROLLBACK
+    /// of what it has begun for that.
+    FileRefused { undone: bool },
     /// One packet, OK, EOF or ERR.
     One,
     /// One packet of text, or ERR.

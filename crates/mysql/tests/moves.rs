@@ -37,6 +37,19 @@ fn settings_move_with_their_client() {
 }
 
 #[test]
+fn a_kill_waits_for_what_goes_ahead_of_its_request() {
+    let (mut one, mut two) = (back(7), back(8));
+    let mut a = front(1, MODERN, &mut one);
+    let off = s::ok_with(1, 0, 0, &s::state_change());
+    exchange(&mut a, &mut one, &c::query("SET autocommit = 0"), &off);
+    send(&mut a, &mut two, 1, &c::query("SELECT a, b FROM t"));
+    assert!(!two.is_cancellable(false), "it would hit SET");
+    assert!(two.is_cancellable(true), "what takes no time waits for something");
+    receive(&mut two, Some(&mut a), &off);
+    assert!(two.is_cancellable(false));
+}
+
+#[test]
 fn the_schema_moves_with_its_client() {
     let (mut one, mut two) = (back(7), back(8));
     let mut a = front(1, MODERN, &mut one);
@@ -274,6 +287,20 @@ fn a_reset_lets_go_of_all_pins() {
     // Without pins there is nothing to reset on any server.
     let sent = send(&mut front, &mut back, 1, &c::command(Command::ResetConnection, &[]));
     assert_eq!((sent.to_client, sent.to_server), (s::ok(IDLE), vec![]));
+}
+
+#[test]
+fn behind_a_reset_no_setting_of_the_client_before_is_taken_back() {
+    let mut back = back(7);
+    let (mut a, mut b) = (front(1, MODERN, &mut back), front(2, MODERN, &mut back));
+    let changed = s::ok_with(1, IDLE, 0, &s::state_change());
+    exchange(&mut a, &mut back, &c::query("SET innodb_strict_mode = 0"), &changed);
+    back.reset(&mut Vec::new());
+    receive(&mut back, None, &s::ok(IDLE).repeat(2));
+    let sent = send(&mut b, &mut back, 2, &c::query("SELECT a FROM t"));
+    let said = asked(&sent.to_server);
+    // MySQL refuses it to who has lost the privilege.
+    assert!(said[0].contains("autocommit=1") && !said[0].contains("innodb_strict_mode"), "{said:?}");
 }
 
 #[test]

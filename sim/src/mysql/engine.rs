@@ -597,6 +597,10 @@ impl Engine {
         if statement.fails {
             return self.fail(1690, "22003", &format!("BIGINT value is out of range in '{tag}'"));
         }
+        if let Some(zone) = &statement.sets {
+            drop(Rc::make_mut(&mut self.settings).insert("time_zone".into(), zone.clone()));
+            self.state_changed();
+        }
         let columns = statement.columns();
         if columns.is_empty() {
             self.effect(&statement, &tag);

@@ -102,6 +102,8 @@ pub struct Statement {
     pub sleep_us: u64,
     /// It fails.
     pub fails: bool,
+    /// A read that sets this time zone, out of sight.
+    pub sets: Option<String>,
     /// The time zone and the schema its client believes to be in force.
     pub time_zone: Option<String>,
     /// As above; empty for none.
@@ -137,6 +139,7 @@ impl Statement {
             width: 0,
             sleep_us: 0,
             fails: false,
+            sets: None,
             time_zone: None,
             schema: None,
             text: text.to_owned(),
@@ -151,6 +154,7 @@ impl Statement {
                 "width" => statement.width = value.parse().unwrap_or(0),
                 "sleep" => statement.sleep_us = value.parse().unwrap_or(0),
                 "fail" => statement.fails = true,
+                "sets" => statement.sets = Some(value.to_owned()),
                 "tz" => statement.time_zone = Some(value.to_owned()),
                 "db" => statement.schema = Some(value.to_owned()),
                 _ => {}

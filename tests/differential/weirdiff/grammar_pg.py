@@ -450,7 +450,8 @@ class PostgresGenerator(Generator):
             return None
         drawn = Draw.join(parts)
         # Docs, pins.md: among others DDL pins a client whose new tables are temporary ones, whatever it is.
-        keeps = "pg_temp" in model.params.get("search_path", "") and "ddl" in drawn.writes
+        is_ddl = "ddl" in drawn.writes or any(d.text.startswith("TRUNCATE") for d in parts)
+        keeps = "pg_temp" in model.params.get("search_path", "") and is_ddl
         return [["Q", "; ".join(d.text for d in parts)]], drawn.keeping() if keeps else drawn
 
     def run_of(self, text, params=(), name="", parse=True, describe=True):

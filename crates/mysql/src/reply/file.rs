@@ -8,10 +8,10 @@ use super::{At, Progress, Reply, Way};
 use crate::back::Back;
 use crate::error;
 use crate::frame::{HEADER_BYTES, Header};
-use crate::front::{FileData, Phase};
+use crate::front::{FileData, Front, Phase};
 use crate::message::{Capabilities, Command, ok};
 use crate::queue::Entry;
-use crate::session_state::Flavour;
+use crate::session_state::{Flavour, put_query};
 use weir_sql::{Uses, Verb};
 use weir_wire::Fault;
 
@@ -81,7 +81,7 @@ impl Back {
         });
         let Some(front) = allowed else {
             Header { len: 0, seq: header.seq.wrapping_add(1) }.write(way.to_server);
-            entry.reply.at = At::FileRefused;
+            entry.reply.at = At::FileRefused { undone: false };
             // What the client gets instead is numbered as this packet.
             entry.reply.file_seq = header.seq;
             return Progress::Took { bytes: header.total(), verbatim: false };
@@ -100,8 +100,18 @@ impl Back {
         header: Header,
         payload: &[u8],
     ) -> Result<Progress, Fault> {
+        let is_in = |way: &Way<'_>| way.front.as_deref().is_some_and(Front::is_in_transaction);
+        let one_shot = way.front.as_deref().is_some_and(|front| front.one_shot);
+        let was_in = is_in(way);
         if payload.first() != Some(&ok::ERR) {
             self.note_ok(entry, way, payload)?;
+        }
+        let first = entry.reply.at == At::FileRefused { undone: false };
+        if first && is_in(way) && !was_in && !one_shot && !self.others_are_sent() {
+            // With autocommit off a transaction begins with it, and not without it.
+            put_query(way.to_server, "ROLLBACK");
+            entry.reply.at = At::FileRefused { undone: true };
+            return Ok(Progress::Took { bytes: header.total(), verbatim: false });
         }
         Ok(self.refuse_file(entry, way, Header { seq: entry.reply.file_seq, ..header }))
     }

@@ -142,7 +142,7 @@ impl Back {
                 self.read_prepare(entry, way, payload, bytes)
             }
             At::Definitions => self.read_prepare(entry, way, payload, bytes),
-            At::FileRefused => Ok(self.read_file_refused(entry, way, header, payload)?),
+            At::FileRefused { .. } => Ok(self.read_file_refused(entry, way, header, payload)?),
             At::Columns(left) if entry.reply.names.is_some() => {
                 entry.reply.at = if left > 1 { At::Columns(left - 1) } else { At::Rows { fresh: true } };
                 match entry
@@ -556,7 +556,7 @@ impl Reply {
             At::Rows { .. }
             | At::First
             | At::File
-            | At::FileRefused
+            | At::FileRefused { .. }
             | At::One
             | At::Text
             | At::Prepare
@@ -573,7 +573,13 @@ impl Reply {
             At::Columns(n @ 2..) => self.at = At::Columns(n - 1),
             At::Columns(_) => self.at = At::Rows { fresh: true },
             At::Rows { .. } => self.rows += 1,
-            At::First | At::File | At::FileRefused | At::One | At::Text | At::Prepare | At::Definitions => {}
+            At::First
+            | At::File
+            | At::FileRefused { .. }
+            | At::One
+            | At::Text
+            | At::Prepare
+            | At::Definitions => {}
         }
     }
 }

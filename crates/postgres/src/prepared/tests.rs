@@ -82,6 +82,10 @@ fn there_only_after_parse_complete() {
     assert_eq!(server.find(&s, 1, by(1)), None, "an error may skip what Weir added");
     server.fail(&s.key(), number, s.state());
     assert_eq!(server.find(&s, 1, by(1)), None);
+    let (name, number) = server.prepare(&s, 1, by(1), false);
+    assert_eq!(server.find(&s, 1, by(1)), Some(name));
+    server.fail(&s.key(), number, s.state());
+    assert_eq!(server.find(&s, 1, by(1)), None, "its Parse has failed");
 }
 
 #[test]
