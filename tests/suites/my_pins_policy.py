@@ -214,6 +214,17 @@ def what_would_pin_is_refused_before_the_server_sees_it(_context):
 
 
 @weir
+def a_refused_statement_is_not_taken_to_have_brought_its_clients_settings(_context):
+    """No server has seen it: the next one of its client finds the server in another client's state, and brings its own."""
+    with start(1, settings=["pins.session_lock=error"]) as w, Wire(w.target()) as one, Wire(w.target()) as other:
+        one.ask("set time_zone = '+05:00'")
+        assert other.ask("select cast(from_unixtime(0) as char) = '1970-01-01 05:00:00'") == [["0"]]
+        refused(lambda: one.ask("select get_lock('refused', 0)"))
+        assert one.ask("select cast(from_unixtime(0) as char)") == [["1970-01-01 05:00:00"]]
+        assert other.ask("select cast(from_unixtime(0) as char) = '1970-01-01 05:00:00'") == [["0"]]
+
+
+@weir
 def what_is_passed_is_told_and_pins(_context):
     """What PgBouncer leaves behind is nothing that users of MySQL know."""
     with start(1, settings=["pins.session_lock=pass"]) as w:

@@ -648,6 +648,8 @@ fn state_elsewhere(entry: &Entry, front: &Front) -> Option<State> {
 fn refuse(entry: &mut Entry, front: &mut Front, text: &str) {
     give_up(entry, text);
     front.request.has_not_run();
+    // This session is in whatever state it was brought to.
+    entry.leaves_trace = false;
     entry.outcome.failed = true;
     entry.outcome.conditions = Some(1);
     entry.stage = if entry.ahead.is_empty() { Stage::Refused } else { Stage::Ahead };

@@ -237,6 +237,8 @@ class Generator:
         if MAKES_CODE.search(json.dumps(messages)) and (model.status != "I" or len(messages) > 1 or drawn.family == "several"):
             drawn = drawn.keeping()
         self.note(model, drawn)
+        # Behind what may have drawn from a sequence it runs where that was, whatever it may reset.
+        model.tied = model.tied or (drawn.keeps() and "EXECUTE " in json.dumps(messages))
         return Act(model.name, "ask", messages, drawn.keeps())
 
     def note(self, model, drawn):

@@ -295,6 +295,8 @@ impl Back {
             keep_return(entry, front);
         }
         front.request.has_not_run();
+        // The session is where what went ahead has brought it.
+        entry.leaves_trace = false;
         entry.outcome = Outcome { failed: true, conditions: Some(1), ..Outcome::default() };
         if !entry.whole {
             // The client is told when it has sent all of it.
