@@ -1,6 +1,7 @@
 """Sessions about one subject, drawn from lists of statements.
 
-Owns: the lists, and how they are drawn from. `holds`: transactions, locks, temporary tables, cursors, channels: what a client holds in its server,
+Owns: the lists, and how they are drawn from. `states`: settings that move with their clients, and beside them all that may not run: what fails as it is
+prepared anew, what is refused, what is not there. `holds`: transactions, locks, temporary tables, cursors, channels: what a client holds in its server,
 how it gives it back, and who sees it. `ids`: what a session knows of the rows it has written: LAST_INSERT_ID(), ROW_COUNT(), FOUND_ROWS(), sequences.
 
 Must not know: how scripts are played.
@@ -8,7 +9,7 @@ Must not know: how scripts are played.
 
 from .script import Writer
 
-KINDS = ("holds", "ids")
+KINDS = ("holds", "ids", "states")
 
 HOLDS_MY = {
     "does": [
@@ -124,12 +125,62 @@ IDS_PG = {
     "commands": [],
 }
 
+STATES_MY = {
+    "does": [
+        "SET NAMES utf8mb4 COLLATE utf8mb4_bin", "SET NAMES latin1", "SET NAMES utf8mb4", "SET time_zone = '+05:00'", "SET time_zone = '-03:30'", "SET time_zone = DEFAULT",
+        "SET sql_mode = 'ANSI_QUOTES'", "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "SET sql_mode = ''", "SET sql_mode = DEFAULT", "SET SESSION TRANSACTION READ ONLY",
+        "SET SESSION TRANSACTION READ WRITE", "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", "SET autocommit = 0", "SET autocommit = 1", "BEGIN", "COMMIT", "ROLLBACK",
+        "USE %db%x", "USE %db%", "SET lc_time_names = 'de_DE'", "SET lc_time_names = 'fr_FR', div_precision_increment = 2", "SET group_concat_max_len = 20",
+        "SET sql_safe_updates = 1", "SET sql_safe_updates = 0", "SET foreign_key_checks = 0", "SET sql_select_limit = 2", "SET sql_select_limit = DEFAULT",
+        "SET time_zone = 'nowhere'", "SET NAMES nosuch", "SET sql_mode = 'nosuch'", "SET time_zone = '+01:00', nosuch = 1", "SET nosuch = 1", "USE nosuch", "SELECT nosuch",
+        "SELECT * FROM nosuch", "SELECT 1 FROM", "CALL nosuch()", "SELECT nosuch(1)", "LOAD DATA LOCAL INFILE 'given' INTO TABLE nosuch",
+        "LOAD DATA LOCAL INFILE 'given' INTO TABLE w (who, n)", "DELETE FROM shadow WHERE nosuch = 1", "DELETE FROM shadow", "DROP TABLE IF EXISTS d3", "CREATE TABLE IF NOT EXISTS d3 (i int)",
+        "DROP TABLE IF EXISTS d3", "INSERT INTO d3 VALUES (1)", "SIGNAL SQLSTATE '45000'", "KILL 1000000000", "SHOW WARNINGS", "SET @a = 'x'", "SELECT 1/0",
+        "EXPLAIN SELECT * FROM d3", "SELECT GET_LOCK('%db%1', 0)", "SELECT RELEASE_ALL_LOCKS()",
+    ],
+    "asks": [
+        "SELECT @@collation_connection, @@character_set_client, @@character_set_results", "SELECT COLLATION('a'), 'a' = 'A'", "SELECT @@time_zone, CAST(FROM_UNIXTIME(0) AS CHAR)",
+        "SELECT CAST(FROM_UNIXTIME(0) AS CHAR)", "SELECT \"x\" FROM item", "SELECT 'a\\nb'", "SELECT @@sql_mode", "SELECT DATABASE()", "SELECT DATE_FORMAT('2024-03-01', '%M'), 7/3",
+        "SELECT GROUP_CONCAT(v) FROM t", "SELECT x FROM item", "SELECT id FROM t ORDER BY id", "INSERT INTO w (who, n) VALUES ('s', 1)", "SELECT @@autocommit", "SELECT @a",
+    ],
+    "later": [
+        "DELETE FROM shadow WHERE id = 5", "SELECT * FROM d3", "INSERT INTO d3 VALUES (2)", "SELECT COLLATION('a'), 'a' = 'A'", "SELECT CAST(FROM_UNIXTIME(0) AS CHAR)",
+        "SELECT \"x\" FROM item", "SELECT DATABASE()", "SELECT DATE_FORMAT('2024-03-01', '%M'), 7/3", "SELECT x FROM item", "UPDATE w SET n = 2 WHERE id = 1", "SELECT @a", "SELECT 'a\\nb'",
+        "SET time_zone = '+05:00'", "SET SESSION TRANSACTION READ ONLY", "USE %db%x", "CALL p_log('s')",
+    ],
+    "commands": [["reset"], ["ping"], ["init", "%db%x"], ["init", "%db%"], ["init", "nosuch"]],
+}
+
+STATES_PG = {
+    "does": [
+        "SET TimeZone = 'Asia/Tokyo'", "SET TimeZone = 'America/New_York'", "RESET TimeZone", "SET DateStyle = 'SQL, DMY'", "SET DateStyle = 'German'", "RESET DateStyle",
+        "SET IntervalStyle = 'iso_8601'", "SET search_path = a, public", "SET search_path = b", "RESET search_path", "SET ROLE diff_boss", "RESET ROLE", "SET ROLE NONE",
+        "SET default_transaction_read_only = on", "SET default_transaction_read_only = off", "SET work_mem = '5MB'", "RESET work_mem", "SET client_encoding = 'LATIN1'",
+        "SET client_encoding = 'UTF8'", "SET application_name = 'x'", "RESET ALL", "DISCARD ALL", "BEGIN", "BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT s", "ROLLBACK TO s",
+        "SET LOCAL TimeZone = 'Europe/Paris'", "SELECT set_config('TimeZone', 'UTC', false)", "SELECT set_config('TimeZone', 'Asia/Kolkata', true)",
+        "BEGIN; SET TimeZone = 'Asia/Tokyo'; ROLLBACK", "SET TimeZone = 'nowhere'", "SET nosuch = 1", "SET ROLE nosuch", "SET DateStyle = 'nosuch'", "SET TimeZone = 'UTC'; SELECT nosuch",
+        "SELECT nosuch", "SELECT * FROM nosuch", "SELECT 1 FROM", "SELECT nosuch(1)", "SELECT 1/0", "DROP TABLE IF EXISTS d3", "DROP TABLE IF EXISTS d3", "CREATE TABLE IF NOT EXISTS d3 (i int)",
+        "INSERT INTO d3 VALUES (1)", "DELETE FROM shadow", "EXECUTE nosuch", "DEALLOCATE nosuch", "FETCH nosuch", "SELECT pg_try_advisory_lock(801)", "SELECT pg_advisory_unlock_all()",
+    ],
+    "asks": [
+        "SELECT current_setting('TimeZone'), timestamptz '2024-02-29 12:00:00+00'", "SHOW DateStyle", "SELECT date '2024-02-03', interval '1 day 2 hours'", "SELECT current_user",
+        "SELECT current_schemas(false)", "SELECT x FROM item", "SHOW work_mem", "SHOW default_transaction_read_only", "INSERT INTO w (who, n) VALUES ('s', 1)",
+        "SELECT current_setting('application_name'), current_setting('client_encoding')", "SELECT 1",
+    ],
+    "later": [
+        "SELECT * FROM d3", "INSERT INTO d3 VALUES (2)", "DELETE FROM shadow WHERE id = 5", "SELECT timestamptz '2024-02-29 12:00:00+00'", "SELECT x FROM item", "SELECT current_user",
+        "SELECT current_setting('TimeZone')", "UPDATE w SET n = 2 WHERE id = 1", "SET TimeZone = 'Asia/Tokyo'", "SELECT set_config('DateStyle', 'SQL, DMY', false)", "SET search_path = b",
+        "SELECT log('s')", "SELECT nosuch",
+    ],
+    "commands": [],
+}
+
 # MySQL has no sequences, and the world of its sessions none to set back.
 SEQUENCES_MY = ("(s1)", "f_next")
 # What may keep a server.
 KEEPS = ("NEXTVAL", "LASTVAL", "f_next", "net_read", "timestamp", "p_mode", "SET LAST_INSERT_ID", "SET @@identity", "SET last_insert_id", "BEGIN",
-         "SAVEPOINT", "TEMPORARY", "LOCK", "HANDLER", "insert_id =", "('ts')", "tt", "PREPARE", "SQL_CALC", "DO $$")
-LISTS = {"holds": (HOLDS_PG, HOLDS_MY), "ids": (IDS_PG, IDS_MY)}
+         "SAVEPOINT", "TEMPORARY", "LOCK", "advisory", "autocommit", "EXECUTE", "HANDLER", "insert_id =", "('ts')", "tt", "PREPARE", "SQL_CALC", "DO $$")
+LISTS = {"holds": (HOLDS_PG, HOLDS_MY), "ids": (IDS_PG, IDS_MY), "states": (STATES_PG, STATES_MY)}
 
 
 def session(what, kind, r):
@@ -138,19 +189,20 @@ def session(what, kind, r):
              for key, some in LISTS[what][kind != "postgres"].items()}
     clients = "ABC"[:r.choice([1, 2, 2, 2, 3])]
     servers = len(clients) + r.choice([0, 0, 1])
-    if what == "ids" and r.random() < 0.5:
+    if what != "holds" and r.random() < 0.5:
         # All on one server, which nobody keeps.
         servers = 1
         lists = {key: [one for one in some if not any(word in one for word in KEEPS)] for key, some in lists.items()}
     w = Writer(kind, servers, *clients)
     # Few statements a session, so that they meet.
     does, asks = r.sample(lists["does"], r.randint(5, 14)), r.sample(lists["asks"], r.randint(3, 6))
+    later = lists.get("later", asks)
     prepared = {client: [] for client in clients}
     for number in range(r.randint(10, 24)):
         client, chance = r.choice("A" + clients), r.random()
         if r.random() < 0.25:
             # Prepared now, executed later.
-            w.add(client, *prepared_apart(kind, r, prepared[client], r.choice(asks)))
+            w.add(client, *prepared_apart(kind, r, prepared[client], r.choice(later)))
             continue
         if chance < 0.03:
             w.lines += [f"{client} {r.choice(['quit', 'vanish'])}", f"{client} connect {{}}"]

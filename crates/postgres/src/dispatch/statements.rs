@@ -71,7 +71,9 @@ impl Back {
         if let Some(name) = deallocate
             && let Some(statement) = front.prepared.as_deref_mut().and_then(|prepared| prepared.remove(&name))
         {
-            if !has_own && !names.contains(&name) {
+            // One that could not be read here is not there, and can be dropped all the same.
+            let is_lost = self.own_names.as_deref().is_some_and(|own| own.is_lost(&statement));
+            if (!has_own || is_lost) && !names.contains(&name) {
                 self.put_stand_in(&name, b"\0\0\0", out);
                 names.push(name.clone());
             }

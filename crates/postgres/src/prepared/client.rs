@@ -222,6 +222,11 @@ impl OwnNames {
         self.lost.push((id, error.map(Into::into)));
     }
 
+    /// It could not be prepared.
+    pub fn is_lost(&self, statement: &Statement) -> bool {
+        self.lost.iter().any(|(id, _)| *id == statement.id)
+    }
+
     /// Why it is not there.
     pub fn why_lost(&self, statement: &Statement) -> Option<&[u8]> {
         self.lost.iter().find(|(id, _)| *id == statement.id)?.1.as_deref()
