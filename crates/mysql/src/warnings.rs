@@ -173,6 +173,10 @@ impl Warnings {
     /// The character set of results is another one now: a server would show them with that.
     pub(crate) fn is_shown_otherwise(&mut self, state: &State, flavour: Flavour) {
         self.own = true;
+        self.show_in(state, flavour);
+    }
+
+    fn show_in(&mut self, state: &State, flavour: Flavour) {
         if self.rows.iter().all(|row| columns::is_ascii(row))
             && let Some(results) = columns::results_of(state, flavour)
         {
@@ -181,7 +185,7 @@ impl Warnings {
     }
 
     /// An error behind what is there already, as MySQL adds it.
-    pub(crate) fn add_error(&mut self, payload: &[u8]) {
+    pub(crate) fn add_error(&mut self, payload: &[u8], state: &State) {
         let mut added = Warnings::of_error(payload, Flavour::MySql, false);
         self.collation = 0;
         let at = self.rows.len();
@@ -192,6 +196,7 @@ impl Warnings {
         self.own = false;
         self.rows.append(&mut added.rows);
         self.rows.truncate(WARNINGS_ROWS);
+        self.show_in(state, Flavour::MySql);
     }
 
     /// GET DIAGNOSTICS can add its own error to them.

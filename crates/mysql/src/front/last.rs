@@ -518,7 +518,7 @@ impl Front {
     pub(crate) fn append_error(&mut self, payload: &[u8]) {
         match self.warnings.as_deref_mut() {
             Some(Kept::Answer(warnings)) if warnings.counts().0 > 0 => {
-                warnings.add_error(payload);
+                warnings.add_error(payload, &self.state);
                 self.last_result = false;
             }
             // With what it was added to.

@@ -3,7 +3,7 @@
 //! Owns: their definitions, and how the character set of results changes them. Must not know: rows.
 
 use crate::message::lenenc;
-use crate::session_state::{Flavour, Slot, State};
+use crate::session_state::{Charset, Flavour, Slot, State};
 use weir_wire::Reader;
 
 /// Characters of a level, and of a message.
@@ -49,9 +49,18 @@ pub(super) struct Results {
     width: u32,
 }
 
-/// What a client has set; `None` where it is not known how columns are shown with that.
+/// What a client has set, or has named at its login; `None` where it is not known how columns are shown with
+/// that.
 pub(super) fn results_of(state: &State, flavour: Flavour) -> Option<Results> {
-    let literal = state.setting(Slot::CharsetResults).or_else(|| state.setting(Slot::Names))?;
+    let Some(literal) = state.setting(Slot::CharsetResults).or_else(|| state.setting(Slot::Names)) else {
+        let (collation, width) = match state.charset {
+            Charset::Collation(collation @ (45 | 255)) => (collation, 4),
+            Charset::Collation(33) => (33, 3),
+            Charset::Collation(collation @ (8 | 11)) => (collation, 1),
+            Charset::Collation(_) | Charset::ServerDefault => return None,
+        };
+        return Some(Results { collation, width });
+    };
     if literal.to_ascii_lowercase().contains("collate") {
         return None;
     }
@@ -94,8 +103,9 @@ mod tests {
 
     #[test]
     fn columns_name_the_character_set_of_results() {
+        assert_eq!(results_of(&State::new(46, true), Flavour::MariaDb), None);
         let mut state = State::new(8, true);
-        assert_eq!(results_of(&state, Flavour::MariaDb), None);
+        assert_eq!(results_of(&state, Flavour::MySql), Some(Results { collation: 8, width: 1 }));
         assert!(state.apply(vec![(Slot::Names, "'latin1'".into())]));
         let mut all = columns(Flavour::MariaDb, false);
         let latin1 = results_of(&state, Flavour::MariaDb).unwrap();
