@@ -106,6 +106,14 @@ impl Front {
         self.found_next != Next::Same
     }
 
+    /// What Weir sets behind a reset has a subquery: MySQL stores its rows. What its server alone gives is
+    /// another one then behind the next statement that changes rows.
+    pub(crate) fn note_rows_stored_by_reset(&mut self) {
+        if self.traits.flavour == Flavour::MySql && self.found_rows_are_unknown() {
+            self.found_next = Next::Lost;
+        }
+    }
+
     /// The last statement has put it there.
     pub(crate) fn has_stored_found_rows(&self) -> bool {
         self.found_did & STORED != 0

@@ -108,6 +108,7 @@ impl Back {
                 front.traits = self.traits();
             }
             front.reset_session();
+            front.note_rows_stored_by_reset();
             if !is_outdated {
                 front.state.base = Some(self.session.base.clone());
             } else if !self.session.base.is_empty() {
