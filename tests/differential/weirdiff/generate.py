@@ -236,6 +236,7 @@ class Generator:
         # What stands behind a change of code, in its text, batch or transaction, may run what nobody has read.
         if MAKES_CODE.search(json.dumps(messages)) and (model.status != "I" or len(messages) > 1 or drawn.family == "several"):
             drawn = drawn.keeping()
+            model.tied = True
         self.note(model, drawn)
         # Behind what may have drawn from a sequence it runs where that was, whatever it may reset.
         model.tied = model.tied or (drawn.keeps() and "EXECUTE " in json.dumps(messages))
