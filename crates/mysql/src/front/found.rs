@@ -133,6 +133,9 @@ impl Front {
         if self.traits.flavour == Flavour::MariaDb {
             return found;
         }
+        // What has stood where the KILL is counts a row of its own.
+        let stood_in = request.extra.as_deref().is_some_and(|extra| extra.kill_behind.is_some());
+        let found = if stood_in && !outcome.failed { Found::Lost } else { found };
         let next = in_store(request, outcome, &found);
         // A failed UPDATE says 0 by itself.
         let is_lost = outcome.failed && !outcome.found_own && request.class.verb != Verb::Update;

@@ -158,10 +158,6 @@ impl Front {
         self.found_did = 0;
         let found = self.found_rows_after(request, outcome);
         let found = self.settle_found_rows(request, outcome, found);
-        // On MySQL what has stood where the KILL is counts a row of its own.
-        let stood_in = request.extra.as_deref().is_some_and(|extra| extra.kill_behind.is_some());
-        let mysql = self.traits.flavour == Flavour::MySql;
-        let found = if stood_in && mysql && !outcome.failed { Found::Lost } else { found };
         if !matches!(found, Found::Kept) {
             self.found_did |= found::CHANGED;
             self.found_times[0] = self.found_times[0].wrapping_add(1);
